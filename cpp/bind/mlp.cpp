@@ -1,0 +1,7 @@
+#include "registrations.hpp"
+
+namespace elastic_rank::bind {
+
+void register_mlp(pybind11::module_&) {}
+
+}  // namespace elastic_rank::bind

@@ -1,0 +1,1 @@
+namespace elastic_rank::portable {}

@@ -1,0 +1,144 @@
+"""The native core. Private: the public names are in `elastic_rank`; this stub is checked by stubtest.
+
+Arrays are taken without a copy; a wrong dtype or layout is an error, never a conversion.
+"""
+
+import enum
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypedDict, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+class Reason(enum.IntEnum):
+    NONE = 0
+    CLAMPED = 1
+    LIMIT = 2
+    PRICE = 3
+    SHARE = 4
+    EXPLORE = 5
+    INELIGIBLE = 6
+    NO_TARGET = 7
+    STALE_TARGET = 8
+    SHADOW = 9
+    DEADLINE = 10
+    LEVEL = 11
+    SERVER_STATE = 12
+    POOL_LOST = 13
+    BASE_WAITING = 14
+    SCORER_ERROR = 15
+    CANCELLED = 16
+    SHED_PUSH = 17
+    SHED_POP = 18
+    SHED_REAP = 19
+    SHED_EVICTED = 20
+    SHED_FULL = 21
+    EXPIRED = 22
+    CLOSED = 23
+    BAD_INPUT = 24
+
+class Error(Exception): ...
+
+class ScorerError(Error):
+    stage: str
+    requests: NDArray[np.int64]
+
+class DeviceInfo(TypedDict):
+    built: bool
+    count: int
+    code: int
+    reason: str
+    devices: list[str]
+    probe: int
+
+def active_isa() -> str: ...
+def hardware_isa() -> str: ...
+def set_active_isa(level: str) -> str: ...
+def device_info() -> DeviceInfo: ...
+
+@final
+class Tensor:
+    """A bfloat16 array that other libraries take over through DLPack."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def bits(self) -> NDArray[np.uint16]: ...
+    def __dlpack__(
+        self,
+        *,
+        stream: int | None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any: ...
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+
+def topk(
+    scores: Any,
+    k: Any,
+    *,
+    offsets: Any = None,
+    mask: Any = None,
+    sort: bool = True,
+    dtype: str | None = None,
+    out: Any = None,
+    threads: int = 1,
+) -> tuple[Any, NDArray[np.int64], NDArray[np.int32]]: ...
+
+class Scorer:
+    @property
+    def n_items(self) -> int: ...
+    @property
+    def is_native(self) -> bool: ...
+    def accepts_query(self, width: int) -> bool: ...
+    def score(
+        self, query: NDArray[np.float32], ids: NDArray[np.int64], offsets: NDArray[np.int64]
+    ) -> NDArray[np.float32]: ...
+
+@final
+class DotScorer(Scorer):
+    def __init__(self, table: NDArray[np.float32]) -> None: ...
+
+@final
+class MlpScorer(Scorer):
+    def __init__(
+        self,
+        weights: Sequence[NDArray[np.float32]],
+        biases: Sequence[NDArray[np.float32]],
+        item_features: NDArray[np.float32],
+    ) -> None: ...
+
+@final
+class NativeScorer(Scorer):
+    def __init__(
+        self, function: Any, item_features: NDArray[np.float32], user: int | None = None
+    ) -> None: ...
+
+@final
+class PythonScorer(Scorer):
+    def __init__(
+        self, function: Callable[[Any], Any], item_features: NDArray[np.float32] | None = None
+    ) -> None: ...
+
+@final
+class Cascade:
+    def __init__(self, stages: Sequence[tuple[str, Scorer, int, int]], threads: int = 1) -> None: ...
+    @property
+    def n_items(self) -> int: ...
+    def rank(
+        self,
+        query: NDArray[np.float32],
+        candidates: NDArray[np.int64],
+        offsets: NDArray[np.int64],
+        depths: NDArray[np.int64] | None = None,
+    ) -> tuple[
+        NDArray[np.int64],
+        NDArray[np.float32],
+        NDArray[np.int64],
+        NDArray[np.int32],
+        NDArray[np.uint8],
+    ]: ...
+    def counts(self) -> list[tuple[int, int]]: ...
+
+has_cuda: Final[bool]

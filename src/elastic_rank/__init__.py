@@ -2,6 +2,7 @@
 
 from elastic_rank._native import Reason, device_info
 from elastic_rank.errors import Error, ScorerError
+from elastic_rank.ranking import TopK, topk
 
 __version__ = "0.1.0"
 
@@ -9,5 +10,7 @@ __all__ = [
     "Error",
     "Reason",
     "ScorerError",
+    "TopK",
     "device_info",
+    "topk",
 ]

@@ -20,9 +20,9 @@ namespace py = pybind11;
 namespace elastic_rank::bind {
 namespace {
 
-// Below this many elements (some ten microseconds) letting the GIL go and taking it back, which may
-// mean waiting for another thread's time slice, costs more than it gives.
-constexpr std::int64_t kHoldGilBelow = 1 << 16;
+// Up to this many elements (some ten microseconds) letting the GIL go and taking it back, which may
+// mean waiting for another thread's time slice, costs more than it gives; so does waking helpers.
+constexpr std::int64_t kLarge = 1 << 16;
 // A workspace that one huge row blew up is not kept.
 constexpr std::size_t kKeepBytes = std::size_t{64} << 20;
 
@@ -119,11 +119,15 @@ std::int64_t work(const TopKProblem& problem, std::int64_t k_max) noexcept {
 
 void select(Selector& selector, Workspace& workspace, const TopKProblem& problem,
             const TopKOutput& output) {
-  const std::span<Scratch> parts = workspace.take_parts(static_cast<std::size_t>(problem.threads));
-  const std::shared_ptr<Workers> workers =
-      problem.threads > 1 ? selector.workers(problem.threads) : nullptr;
+  const bool large = work(problem, output.k_max) > kLarge;
+  // Rows are the unit of sharing, and a small call is done before a helper has woken.
+  const auto threads =
+      large ? static_cast<int>(std::clamp<std::int64_t>(problem.input.rows, 1, problem.threads))
+            : 1;
+  const std::span<Scratch> parts = workspace.take_parts(static_cast<std::size_t>(threads));
+  const std::shared_ptr<Workers> workers = threads > 1 ? selector.workers(threads) : nullptr;
   std::optional<py::gil_scoped_release> released;
-  if (work(problem, output.k_max) > kHoldGilBelow) released.emplace();
+  if (large) released.emplace();
   const Status status = topk(problem.input, output, problem.sort, workers.get(), parts);
   released.reset();
   check(status, "topk");

@@ -72,8 +72,8 @@ def topk(
         Arrays to fill, C-contiguous and apart from the scores; it is returned. Saves three
         allocations a call.
     threads : int, 1 to 256
-        Threads that share the rows. More shorten one call and take cores from others; the answer is
-        the same bits.
+        Threads that may share the rows. More shorten one call and take cores from others; calls of
+        some ten microseconds and single rows are done by the caller alone. The same bits always.
 
     Returns
     -------

@@ -1,20 +1,37 @@
 """Turns capacity that idles and may vanish into better ranking, and never harms base traffic."""
 
 from elastic_rank._native import Reason, device_info
+from elastic_rank.control import PID, CandidateController, CandidatePolicy
 from elastic_rank.errors import Error, ScorerError
-from elastic_rank.ranking import Cascade, Ranked, Requests, Stage, StageCounts, scorers
+from elastic_rank.measure import LatencySketch
+from elastic_rank.ranking import (
+    Cascade,
+    Ranked,
+    Requests,
+    Stage,
+    StageCounts,
+    TopK,
+    scorers,
+    topk,
+)
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "PID",
+    "CandidateController",
+    "CandidatePolicy",
     "Cascade",
     "Error",
+    "LatencySketch",
     "Ranked",
     "Reason",
     "Requests",
     "ScorerError",
     "Stage",
     "StageCounts",
+    "TopK",
     "device_info",
     "scorers",
+    "topk",
 ]

@@ -333,10 +333,11 @@ Status LatencySketch::merge(const LatencyCounts& counts) noexcept {
   if (counts.refused > 0) refuse(to, counts.refused);
   if (counts.total == 0) return Status::ok;
   widen(to, std::bit_cast<std::uint64_t>(counts.min_s), std::bit_cast<std::uint64_t>(counts.max_s));
+  Word* begin = &cell(to.words, counts.first);
   for (std::size_t i = 0; i < counts.cells.size(); ++i) {
-    if (counts.cells[i] == 0) continue;
-    add(to, cell(to.words, counts.first + static_cast<std::int64_t>(i)), counts.cells[i],
-        std::memory_order_relaxed);
+    // An owned add of nothing costs less than a branch that cannot be foreseen; an atomic one not.
+    if (!to.owned && counts.cells[i] == 0) continue;
+    add(to, begin[i], counts.cells[i], std::memory_order_relaxed);
   }
   add(to, to.words[kTotal], counts.total, std::memory_order_release);
   return Status::ok;

@@ -51,10 +51,9 @@ class Explanation:
     Attributes
     ----------
     action : str
-        ``start``, ``ramp`` (no sign of load), ``climb`` (slowly, after it), ``full``
-        (all that is allowed is in use), ``settled`` (inside the
-        dead band), ``wait`` (the tail still speaks of another depth), ``lid`` (below a growth that
-        overloaded), ``cut``, ``base`` (the limit allows no extra), ``held_tail`` and ``held_time``
+        ``start``, ``ramp`` (no sign of load), ``climb`` (slowly, after it), ``full`` (all that is
+        allowed is in use), ``settled`` (inside the dead band), ``wait`` (the tail still speaks of
+        another depth), ``lid`` (below a growth that overloaded), ``cut``, ``base`` (the limit allows no extra), ``held_tail`` and ``held_time``
         (a measurement or time that cannot be used).
     reason : Reason
         ``NONE``; ``LIMIT`` when the limit takes depth away; ``BAD_INPUT`` when an input was
@@ -251,7 +250,7 @@ class CandidateController:
         """Move growth by what the tail says of the depth it was measured at."""
         then = self._in_force(now_ns - self._dead_ns)
         in_force = then.growth if then.extra > 0.0 else 0.0
-        error = math.log(self._policy.target_s / tail_s)
+        error = math.log(self._policy.target_s) - math.log(tail_s)
         if error < 0.0:
             self._memory.overload(in_force, now_ns)
             self._cut(then, log_growth)
@@ -272,7 +271,7 @@ class CandidateController:
     def _cut(self, then: _Reading, log_growth: float) -> None:
         """Take extra back in proportion to the overshoot, from what it was when it overshot."""
         if self._allowed > 0.0:
-            wanted = then.extra * math.exp(log_growth) / self._allowed
+            wanted = then.extra * math.exp(min(0.0, log_growth)) / self._allowed
             if wanted < self._policy.first_step * _GIVE_UP:
                 wanted = 0.0
             if wanted < self._growth:

@@ -45,6 +45,11 @@ void check(Status status, const char* call) {
 
 void raise_scorer_error(const std::string& stage, const RankFailure& failure) {
   const py::object cause = cause_of(failure);
+  // An interrupt or an exit is addressed to the whole program, not to the caller of a scorer.
+  if (!cause.is_none() && PyErr_GivenExceptionMatches(cause.ptr(), PyExc_Exception) == 0) {
+    PyErr_SetObject(py::type::of(cause).ptr(), cause.ptr());
+    throw py::error_already_set();
+  }
   py::array_t<std::int64_t> requests(failure.n_requests);
   for (std::int64_t i = 0; i < failure.n_requests; ++i) {
     requests.mutable_at(i) = failure.first_request + i;

@@ -10,17 +10,6 @@ namespace py = pybind11;
 namespace elastic_rank::bind {
 namespace {
 
-std::string describe(const py::object& value) {
-  if (!py::isinstance<py::array>(value)) {
-    return py::str(py::type::of(value).attr("__name__")).cast<std::string>();
-  }
-  const py::array array = py::reinterpret_borrow<py::array>(value);
-  std::string text = py::str(array.dtype()).cast<std::string>() + " of shape " +
-                     py::str(array.attr("shape")).cast<std::string>();
-  if (!(array.flags() & py::array::c_style)) text += ", not C-contiguous";
-  return text;
-}
-
 template <class T>
 py::array checked_array(const py::object& value, const std::string& argument, int ndim,
                         const char* allowed) {
@@ -61,6 +50,17 @@ py::array_t<float> score(const Scorer& scorer, const py::object& query, const py
 
 }  // namespace
 
+std::string describe(const py::object& value) {
+  if (!py::isinstance<py::array>(value)) {
+    return py::str(py::type::of(value).attr("__name__")).cast<std::string>();
+  }
+  const py::array array = py::reinterpret_borrow<py::array>(value);
+  std::string text = py::str(array.dtype()).cast<std::string>() + " of shape " +
+                     py::str(array.attr("shape")).cast<std::string>();
+  if (!(array.flags() & py::array::c_style)) text += ", not C-contiguous";
+  return text;
+}
+
 MatrixView<const float> matrix_view(const py::object& value, const std::string& argument) {
   const py::array array =
       checked_array<float>(value, argument, 2, "a C-contiguous float32 array of two dimensions");
@@ -71,6 +71,12 @@ std::span<const std::int64_t> int64_view(const py::object& value, const std::str
   const py::array array = checked_array<std::int64_t>(
       value, argument, 1, "a C-contiguous int64 array of one dimension");
   return {static_cast<const std::int64_t*>(array.data()), static_cast<std::size_t>(array.size())};
+}
+
+std::span<const float> float32_view(const py::object& value, const std::string& argument) {
+  const py::array array = checked_array<float>(
+      value, argument, 1, "a C-contiguous float32 array of one dimension");
+  return {static_cast<const float*>(array.data()), static_cast<std::size_t>(array.size())};
 }
 
 BatchView batch_view(const py::object& query, const py::object& ids, const py::object& offsets,

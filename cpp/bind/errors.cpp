@@ -18,6 +18,9 @@ py::object cause_of(const RankFailure& failure) {
     std::rethrow_exception(failure.exception);
   } catch (const py::error_already_set& error) {
     return error.value();
+  } catch (const py::builtin_exception& error) {  // ours, about the scorer's result
+    error.set_error();
+    return py::error_already_set().value();
   } catch (const std::exception& error) {
     return py::module_::import("builtins").attr("RuntimeError")(error.what());
   }

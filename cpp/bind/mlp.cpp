@@ -61,7 +61,8 @@ DenseLayer dense_layer(std::size_t i, const py::object& weight, const py::object
 
 /// Widths chain from the item table, and a query where layer one is wider, to one output.
 void check_widths(const std::vector<DenseLayer>& layers, MatrixView<const float> items) {
-  if (items.cols == 0) raise_value("item_features", "shape " + shape_of(items), "(items, f), f >= 1");
+  if (items.cols == 0)
+    raise_value("item_features", "shape " + shape_of(items), "(items, f), f >= 1");
   if (layers.front().weight.rows < items.cols) {
     raise_value(layer_argument(0, "weight"), "shape " + shape_of(layers.front().weight),
                 "inputs for the query part, if any, and " + std::to_string(items.cols) +

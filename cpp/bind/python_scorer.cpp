@@ -43,8 +43,8 @@ class PythonScorer final : public Scorer {
 
   py::array rows(const ScoreTask& task) const {
     const std::int64_t width = task.query.cols + items_.cols;
-    py::array_t<float> result({static_cast<py::ssize_t>(task.ids.size()),
-                               static_cast<py::ssize_t>(width)});
+    py::array_t<float> result(
+        {static_cast<py::ssize_t>(task.ids.size()), static_cast<py::ssize_t>(width)});
     float* row = result.mutable_data();
     for (std::int64_t r = 0; r < task.query.rows; ++r) {
       const auto at = static_cast<std::size_t>(r);
@@ -67,7 +67,8 @@ class PythonScorer final : public Scorer {
       raise_value("the function's result", describe(result), allowed);
     }
     const auto values = array.unchecked<1>();
-    for (py::ssize_t i = 0; i < values.shape(0); ++i) scores[static_cast<std::size_t>(i)] = values(i);
+    for (py::ssize_t i = 0; i < values.shape(0); ++i)
+      scores[static_cast<std::size_t>(i)] = values(i);
   }
 
   py::object function_;

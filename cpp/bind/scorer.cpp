@@ -34,8 +34,8 @@ py::array_t<float> score(const Scorer& scorer, const py::object& query, const py
   if (batch.ids.empty()) return scores;
   Scratch scratch;
   std::exception_ptr failure;
-  const ScoreTask task{batch.query, batch.ids, batch.offsets,
-                       {scores.mutable_data(), batch.ids.size()}, &failure};
+  const ScoreTask task{
+      batch.query, batch.ids, batch.offsets, {scores.mutable_data(), batch.ids.size()}, &failure};
   Status status;
   if (scorer.is_native()) {
     const py::gil_scoped_release release;
@@ -74,8 +74,8 @@ std::span<const std::int64_t> int64_view(const py::object& value, const std::str
 }
 
 std::span<const float> float32_view(const py::object& value, const std::string& argument) {
-  const py::array array = checked_array<float>(
-      value, argument, 1, "a C-contiguous float32 array of one dimension");
+  const py::array array =
+      checked_array<float>(value, argument, 1, "a C-contiguous float32 array of one dimension");
   return {static_cast<const float*>(array.data()), static_cast<std::size_t>(array.size())};
 }
 
@@ -108,11 +108,15 @@ BatchView batch_view(const py::object& query, const py::object& ids, const py::o
 
 void check_ids(std::span<const std::int64_t> ids, std::int64_t n_items,
                const std::string& argument) {
-  // One unsigned compare finds both ends; the exact culprit is looked for only on failure.
+  // A sign bit in id, or in limit - 1 - id, finds both ends, and two ids a step even where there is
+  // no 64-bit compare. The exact culprit is looked for only on failure.
   const auto limit = static_cast<std::uint64_t>(n_items);
-  bool bad = false;
-  for (const std::int64_t id : ids) bad |= static_cast<std::uint64_t>(id) >= limit;
-  if (!bad) return;
+  std::uint64_t signs = 0;
+  for (const std::int64_t id : ids) {
+    const auto bits = static_cast<std::uint64_t>(id);
+    signs |= bits | (limit - 1 - bits);
+  }
+  if (signs >> 63 == 0) return;
   const auto culprit = std::find_if(ids.begin(), ids.end(), [limit](std::int64_t id) {
     return static_cast<std::uint64_t>(id) >= limit;
   });

@@ -15,15 +15,15 @@ struct Spelling {
 
 static_assert(sizeof(long) == 8, "`long` in a signature stands for int64");
 constexpr std::array kSpellings = {
-    Spelling{"void", "void"},          Spelling{"none", "void"},
-    Spelling{"float", "float"},        Spelling{"float32", "float"},
-    Spelling{"float32_t", "float"},    Spelling{"npy_float32", "float"},
-    Spelling{"int64", "int64"},        Spelling{"int64_t", "int64"},
-    Spelling{"npy_int64", "int64"},    Spelling{"npy_intp", "int64"},
-    Spelling{"long", "int64"},         Spelling{"long int", "int64"},
-    Spelling{"long long", "int64"},    Spelling{"long long int", "int64"},
-    Spelling{"Py_ssize_t", "int64"},   Spelling{"ssize_t", "int64"},
-    Spelling{"ptrdiff_t", "int64"},    Spelling{"intptr_t", "int64"},
+    Spelling{"void", "void"},        Spelling{"none", "void"},
+    Spelling{"float", "float"},      Spelling{"float32", "float"},
+    Spelling{"float32_t", "float"},  Spelling{"npy_float32", "float"},
+    Spelling{"int64", "int64"},      Spelling{"int64_t", "int64"},
+    Spelling{"npy_int64", "int64"},  Spelling{"npy_intp", "int64"},
+    Spelling{"long", "int64"},       Spelling{"long int", "int64"},
+    Spelling{"long long", "int64"},  Spelling{"long long int", "int64"},
+    Spelling{"Py_ssize_t", "int64"}, Spelling{"ssize_t", "int64"},
+    Spelling{"ptrdiff_t", "int64"},  Spelling{"intptr_t", "int64"},
 };
 
 std::string_view spelling_of(std::string_view written) {
@@ -106,13 +106,13 @@ std::string canonical_signature(std::string_view text) {
   std::string canonical = canonical_type(result);
   if (canonical.empty()) return {};
   canonical += '(';
-  std::string_view parameters = text.substr(open + 1, close - open - 1);
-  for (bool first = true; !parameters.empty(); first = false) {
-    const std::size_t comma = std::min(parameters.find(','), parameters.size());
-    const std::string type = canonical_type(parameters.substr(0, comma));
+  const std::string_view parameters = text.substr(open + 1, close - open - 1);
+  for (std::size_t begin = 0; begin <= parameters.size();) {
+    const std::size_t comma = std::min(parameters.find(',', begin), parameters.size());
+    const std::string type = canonical_type(parameters.substr(begin, comma - begin));
     if (type.empty()) return {};
-    canonical += (first ? "" : ",") + type;
-    parameters.remove_prefix(std::min(comma + 1, parameters.size()));
+    canonical += (begin > 0 ? "," : "") + type;
+    begin = comma + 1;
   }
   return canonical + ')';
 }

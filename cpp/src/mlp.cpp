@@ -20,9 +20,12 @@ using DenseKernel = void (*)(const DenseArgs& args) noexcept;
 
 DenseKernel dense_kernel() noexcept {
   switch (active_isa()) {
-    case Isa::avx512: return avx512::dense_rows;
-    case Isa::avx2: return avx2::dense_rows;
-    case Isa::portable: break;
+    case Isa::avx512:
+      return avx512::dense_rows;
+    case Isa::avx2:
+      return avx2::dense_rows;
+    case Isa::portable:
+      break;
   }
   return portable::dense_rows;
 }
@@ -37,7 +40,8 @@ struct Mlp::Pass {
   DotKernel dot = dot_kernel();
   std::int64_t stride = 0;
   float* activations[2] = {};  ///< (kBlockRows, stride) each
-  float* halves = nullptr;     ///< (1 + kBlockRows, stride): slot 0 is carried over from the last block
+  float* halves =
+      nullptr;  ///< (1 + kBlockRows, stride): slot 0 is carried over from the last block
   std::int64_t request = -1;
   std::int64_t slot = 0;  ///< where the request's half lies
 
@@ -89,8 +93,7 @@ void Mlp::Pass::fill_halves(std::int64_t begin, std::int64_t n) noexcept {
   std::int64_t n_new = 0;
   const std::int64_t first = task.offsets.front();
   for (std::int64_t i = 0; i < n; ++i) {
-    if (request < 0 ||
-        begin + i >= task.offsets[static_cast<std::size_t>(request) + 1] - first) {
+    if (request < 0 || begin + i >= task.offsets[static_cast<std::size_t>(request) + 1] - first) {
       do {
         ++request;
       } while (begin + i >= task.offsets[static_cast<std::size_t>(request) + 1] - first);

@@ -49,10 +49,10 @@ Status NativeScorer::score(const ScoreTask& task, Scratch& scratch) const noexce
     const std::int64_t begin = task.offsets[at] - task.offsets[0];
     const std::int64_t end = task.offsets[at + 1] - task.offsets[0];
     if (begin == end) continue;
-    score_request(task.query.row(r), task.query.cols,
-                  task.ids.subspan(static_cast<std::size_t>(begin),
-                                   static_cast<std::size_t>(end - begin)),
-                  rows, task.scores.data() + begin);
+    score_request(
+        task.query.row(r), task.query.cols,
+        task.ids.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin)),
+        rows, task.scores.data() + begin);
   }
   return Status::ok;
 }

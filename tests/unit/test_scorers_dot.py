@@ -163,9 +163,7 @@ def test_falling_offsets_and_query_width() -> None:
     dot = scorers.Dot(np.ones((4, 2), np.float32))
     two = requests_of(np.ones((2, 2), np.float32))
     with pytest.raises(ValueError, match="offsets: got 1 after 2 at position 2; allowed: never"):
-        dot.score(
-            requests_of(np.ones((3, 2), np.float32)), np.array([0]), np.array([0, 2, 1, 1])
-        )
+        dot.score(requests_of(np.ones((3, 2), np.float32)), np.array([0]), np.array([0, 2, 1, 1]))
     with pytest.raises(ValueError, match=r"requests\.query: got width 3; allowed: "):
         dot.score(requests_of(np.ones((1, 3), np.float32)), np.array([0]), np.array([0, 1]))
     assert dot.score(two, np.zeros(0, np.int64), np.zeros(3, np.int64)).shape == (0,)

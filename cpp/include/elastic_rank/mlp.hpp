@@ -55,12 +55,12 @@ class Mlp : public Scorer {
   Status score_linear(const ScoreTask& task) const noexcept;
 
   MatrixView<const float> items_;
-  std::int64_t query_width_ = 0;      ///< 0: the model takes no query
-  Packed query_half_;                 ///< layer one's part for the query, with the bias
-  std::vector<Packed> hidden_;        ///< layer one's part for the item, then the others but the last
+  std::int64_t query_width_ = 0;  ///< 0: the model takes no query
+  Packed query_half_;             ///< layer one's part for the query, with the bias
+  std::vector<Packed> hidden_;    ///< layer one's part for the item, then the others but the last
   std::vector<float> output_weight_;  ///< the last layer's, query part first where it is layer one
   float output_bias_ = 0.0f;
-  std::int64_t widest_ = 0;           ///< padded outputs of the widest hidden layer
+  std::int64_t widest_ = 0;  ///< padded outputs of the widest hidden layer
 };
 
 }  // namespace elastic_rank

@@ -15,8 +15,8 @@ using BatchScoreFn = void (*)(const float* rows, std::int64_t n, std::int64_t di
 using RowScoreFn = float (*)(const float* row, std::int64_t dim, void* user);
 
 /// User code behind a plain function pointer, called on [query part | item part] rows with no
-/// interpreter and no lock. It must be reentrant, must not throw, and must score each row by itself;
-/// NaN reports an error. How many rows a batched call gets is not promised.
+/// interpreter and no lock. It must be reentrant, must not throw, and must score each row by
+/// itself; NaN reports an error. How many rows a batched call gets is not promised.
 class NativeScorer : public Scorer {
  public:
   /// @param item_features (items, f), rows contiguous; must outlive this, as must `user`.

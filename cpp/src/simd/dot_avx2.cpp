@@ -71,7 +71,9 @@ inline void fetch_ahead(const DotArgs& args, std::int64_t begin, std::int64_t en
   }
 }
 
-inline std::int64_t smaller(std::int64_t a, std::int64_t b) noexcept { return a < b ? a : b; }
+inline std::int64_t smaller(std::int64_t a, std::int64_t b) noexcept {
+  return a < b ? a : b;
+}
 
 }  // namespace
 

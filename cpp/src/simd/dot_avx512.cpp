@@ -50,8 +50,8 @@ inline __m512 dot_block(const float* query, std::int64_t width,
   }
   for (; c < width; c += kLanes) {
     const std::int64_t left = width - c;
-    const __mmask16 lanes = left >= kLanes ? static_cast<__mmask16>(0xFFFF)
-                                           : static_cast<__mmask16>((1u << left) - 1);
+    const __mmask16 lanes =
+        left >= kLanes ? static_cast<__mmask16>(0xFFFF) : static_cast<__mmask16>((1u << left) - 1);
     const __m512 q = _mm512_maskz_loadu_ps(lanes, query + c);
 #pragma GCC unroll 16
     for (std::int64_t i = 0; i < kRows; ++i) {
@@ -84,7 +84,9 @@ inline void fetch_ahead(const DotArgs& args, std::int64_t begin, std::int64_t en
   }
 }
 
-inline std::int64_t smaller(std::int64_t a, std::int64_t b) noexcept { return a < b ? a : b; }
+inline std::int64_t smaller(std::int64_t a, std::int64_t b) noexcept {
+  return a < b ? a : b;
+}
 
 }  // namespace
 

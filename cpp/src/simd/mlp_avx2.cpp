@@ -68,7 +68,8 @@ inline void fetch_rows(const DenseArgs& args, std::int64_t begin) noexcept {
 
 void unit(const DenseArgs& args, std::int64_t column) noexcept {
   const std::int64_t first = column - column % kDensePanel;
-  const std::int64_t stride = args.out_padded - first < kDensePanel ? kDenseUnit : kDensePanel;
+  const std::int64_t width = args.out_padded - first;
+  const std::int64_t stride = width < kDensePanel ? width : kDensePanel;
   const float* weight = args.weight + first * args.in + (column - first);
   std::int64_t row = 0;
   for (; row + kRows <= args.n; row += kRows) {

@@ -4,9 +4,9 @@
 
 namespace elastic_rank {
 
-/// Columns of a weight panel: two of the widest registers.
-inline constexpr std::int64_t kDensePanel = 32;
-/// Columns are padded to this, so the last panel may be half as wide as the others.
+/// Columns of a weight panel: four of the widest registers.
+inline constexpr std::int64_t kDensePanel = 64;
+/// Columns are padded to this, so the last panel may be narrower than the others.
 inline constexpr std::int64_t kDenseUnit = 16;
 /// Rows whose memory a kernel asks for before it needs them.
 inline constexpr std::int64_t kDenseAhead = 24;
@@ -18,7 +18,7 @@ struct DenseArgs {
   std::int64_t n;
   std::int64_t n_ahead;  ///< rows past n that come next, at most kDenseAhead
   std::int64_t in;
-  /// Panel p at 32 p in: [input][column], 32 columns wide, the last perhaps 16. On 64 bytes.
+  /// Panel p at 64 p in: [input][column], 64 columns wide, the last perhaps less. On 64 bytes.
   const float* weight;
   std::int64_t out_padded;
   float floor;  ///< 0: ReLU; -infinity: none. NaN passes either way

@@ -23,7 +23,8 @@ void unit(const DenseArgs& args, std::int64_t row, std::int64_t column, const fl
 void dense_rows(const DenseArgs& args) noexcept {
   for (std::int64_t column = 0; column < args.out_padded; column += kDenseUnit) {
     const std::int64_t first = column - column % kDensePanel;
-    const std::int64_t stride = args.out_padded - first < kDensePanel ? kDenseUnit : kDensePanel;
+    const std::int64_t width = args.out_padded - first;
+    const std::int64_t stride = width < kDensePanel ? width : kDensePanel;
     const float* weight = args.weight + first * args.in + (column - first);
     for (std::int64_t row = 0; row < args.n; ++row) unit(args, row, column, weight, stride);
   }

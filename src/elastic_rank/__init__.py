@@ -2,7 +2,16 @@
 
 from elastic_rank._native import Reason, device_info
 from elastic_rank.errors import Error, ScorerError
-from elastic_rank.ranking import Cascade, Ranked, Requests, Stage, StageCounts, scorers
+from elastic_rank.ranking import (
+    Cascade,
+    Ranked,
+    Requests,
+    Stage,
+    StageCounts,
+    TopK,
+    scorers,
+    topk,
+)
 
 __version__ = "0.1.0"
 
@@ -15,6 +24,8 @@ __all__ = [
     "ScorerError",
     "Stage",
     "StageCounts",
+    "TopK",
     "device_info",
     "scorers",
+    "topk",
 ]

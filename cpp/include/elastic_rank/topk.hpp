@@ -14,11 +14,14 @@ enum class DType : std::uint8_t { float32, float64, float16, bfloat16, int32 };
 
 constexpr std::int64_t size_of(DType dtype) noexcept {
   switch (dtype) {
-    case DType::float64: return 8;
+    case DType::float64:
+      return 8;
     case DType::float32:
-    case DType::int32: return 4;
+    case DType::int32:
+      return 4;
     case DType::float16:
-    case DType::bfloat16: return 2;
+    case DType::bfloat16:
+      return 2;
   }
   return 0;
 }
@@ -54,10 +57,19 @@ struct TopKOutput {
 /// denormals count; NaN of any sign or payload ranks below -inf, in position order. `sort` false
 /// gives position order. Values come back as stored. The same bits at every instruction-set level,
 /// thread count and batch size.
+///
+/// Cost: one pass over the scores, and a second look at the few parts that hold survivors. No input
+/// order is slow.
 /// @param workers null: the calling thread alone.
+/// @param scratch at least one; the rows are shared out into as many parts, so that no more threads
+///   than there are scratches work at once.
 /// @pre shapes agree, k >= 0, offsets do not fall, rows shorter than 2^31.
 Status topk(const TopKInput& input, const TopKOutput& output, bool sort, Workers* workers,
             std::span<Scratch> scratch) noexcept;
+
+/// What `topk` must return, by sorting each row whole in plain code. Tests compare with it.
+Status topk_reference(const TopKInput& input, const TopKOutput& output, bool sort,
+                      Scratch& scratch) noexcept;
 
 /// The same for one contiguous float32 row: what a cascade does between stages.
 /// @param positions,values room for min(k, scores.size()); `values` may be null.

@@ -18,6 +18,9 @@ py::object cause_of(const RankFailure& failure) {
     std::rethrow_exception(failure.exception);
   } catch (const py::error_already_set& error) {
     return error.value();
+  } catch (const py::builtin_exception& error) {  // ours, about the scorer's result
+    error.set_error();
+    return py::error_already_set().value();
   } catch (const std::exception& error) {
     return py::module_::import("builtins").attr("RuntimeError")(error.what());
   }
@@ -45,6 +48,11 @@ void check(Status status, const char* call) {
 
 void raise_scorer_error(const std::string& stage, const RankFailure& failure) {
   const py::object cause = cause_of(failure);
+  // An interrupt or an exit is addressed to the whole program, not to the caller of a scorer.
+  if (!cause.is_none() && PyErr_GivenExceptionMatches(cause.ptr(), PyExc_Exception) == 0) {
+    PyErr_SetObject(py::type::of(cause).ptr(), cause.ptr());
+    throw py::error_already_set();
+  }
   py::array_t<std::int64_t> requests(failure.n_requests);
   for (std::int64_t i = 0; i < failure.n_requests; ++i) {
     requests.mutable_at(i) = failure.first_request + i;

@@ -10,17 +10,6 @@ namespace py = pybind11;
 namespace elastic_rank::bind {
 namespace {
 
-std::string describe(const py::object& value) {
-  if (!py::isinstance<py::array>(value)) {
-    return py::str(py::type::of(value).attr("__name__")).cast<std::string>();
-  }
-  const py::array array = py::reinterpret_borrow<py::array>(value);
-  std::string text = py::str(array.dtype()).cast<std::string>() + " of shape " +
-                     py::str(array.attr("shape")).cast<std::string>();
-  if (!(array.flags() & py::array::c_style)) text += ", not C-contiguous";
-  return text;
-}
-
 template <class T>
 py::array checked_array(const py::object& value, const std::string& argument, int ndim,
                         const char* allowed) {
@@ -45,8 +34,8 @@ py::array_t<float> score(const Scorer& scorer, const py::object& query, const py
   if (batch.ids.empty()) return scores;
   Scratch scratch;
   std::exception_ptr failure;
-  const ScoreTask task{batch.query, batch.ids, batch.offsets,
-                       {scores.mutable_data(), batch.ids.size()}, &failure};
+  const ScoreTask task{
+      batch.query, batch.ids, batch.offsets, {scores.mutable_data(), batch.ids.size()}, &failure};
   Status status;
   if (scorer.is_native()) {
     const py::gil_scoped_release release;
@@ -61,6 +50,17 @@ py::array_t<float> score(const Scorer& scorer, const py::object& query, const py
 
 }  // namespace
 
+std::string describe(const py::object& value) {
+  if (!py::isinstance<py::array>(value)) {
+    return py::str(py::type::of(value).attr("__name__")).cast<std::string>();
+  }
+  const py::array array = py::reinterpret_borrow<py::array>(value);
+  std::string text = py::str(array.dtype()).cast<std::string>() + " of shape " +
+                     py::str(array.attr("shape")).cast<std::string>();
+  if (!(array.flags() & py::array::c_style)) text += ", not C-contiguous";
+  return text;
+}
+
 MatrixView<const float> matrix_view(const py::object& value, const std::string& argument) {
   const py::array array =
       checked_array<float>(value, argument, 2, "a C-contiguous float32 array of two dimensions");
@@ -71,6 +71,12 @@ std::span<const std::int64_t> int64_view(const py::object& value, const std::str
   const py::array array = checked_array<std::int64_t>(
       value, argument, 1, "a C-contiguous int64 array of one dimension");
   return {static_cast<const std::int64_t*>(array.data()), static_cast<std::size_t>(array.size())};
+}
+
+std::span<const float> float32_view(const py::object& value, const std::string& argument) {
+  const py::array array =
+      checked_array<float>(value, argument, 1, "a C-contiguous float32 array of one dimension");
+  return {static_cast<const float*>(array.data()), static_cast<std::size_t>(array.size())};
 }
 
 BatchView batch_view(const py::object& query, const py::object& ids, const py::object& offsets,
@@ -102,11 +108,15 @@ BatchView batch_view(const py::object& query, const py::object& ids, const py::o
 
 void check_ids(std::span<const std::int64_t> ids, std::int64_t n_items,
                const std::string& argument) {
-  // One unsigned compare finds both ends; the exact culprit is looked for only on failure.
+  // A sign bit in id, or in limit - 1 - id, finds both ends, and two ids a step even where there is
+  // no 64-bit compare. The exact culprit is looked for only on failure.
   const auto limit = static_cast<std::uint64_t>(n_items);
-  bool bad = false;
-  for (const std::int64_t id : ids) bad |= static_cast<std::uint64_t>(id) >= limit;
-  if (!bad) return;
+  std::uint64_t signs = 0;
+  for (const std::int64_t id : ids) {
+    const auto bits = static_cast<std::uint64_t>(id);
+    signs |= bits | (limit - 1 - bits);
+  }
+  if (signs >> 63 == 0) return;
   const auto culprit = std::find_if(ids.begin(), ids.end(), [limit](std::int64_t id) {
     return static_cast<std::uint64_t>(id) >= limit;
   });

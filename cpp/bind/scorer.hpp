@@ -20,6 +20,12 @@ MatrixView<const float> matrix_view(const pybind11::object& array, const std::st
 std::span<const std::int64_t> int64_view(const pybind11::object& array,
                                          const std::string& argument);
 
+/// A C-contiguous float32 vector without a copy.
+std::span<const float> float32_view(const pybind11::object& array, const std::string& argument);
+
+/// "float64 of shape (3,)", or the type's name for what is no array.
+std::string describe(const pybind11::object& value);
+
 /// Ragged batch arguments as every scorer and cascade takes them, checked.
 struct BatchView {
   MatrixView<const float> query;

@@ -1,20 +1,22 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "elastic_rank/matrix.hpp"
 #include "elastic_rank/scorer.hpp"
 
 namespace elastic_rank {
 
-/// Batched user code: scores n rows of dim floats into out.
+/// Batched user code: scores n rows of dim adjacent floats into out.
 using BatchScoreFn = void (*)(const float* rows, std::int64_t n, std::int64_t dim, float* out,
                               void* user);
 /// Row-wise user code: the score of one row.
 using RowScoreFn = float (*)(const float* row, std::int64_t dim, void* user);
 
 /// User code behind a plain function pointer, called on [query part | item part] rows with no
-/// interpreter and no lock. It must be reentrant and must not throw; NaN reports an error.
+/// interpreter and no lock. It must be reentrant, must not throw, and must score each row by
+/// itself; NaN reports an error. How many rows a batched call gets is not promised.
 class NativeScorer : public Scorer {
  public:
   /// @param item_features (items, f), rows contiguous; must outlive this, as must `user`.
@@ -28,6 +30,10 @@ class NativeScorer : public Scorer {
   Status score(const ScoreTask& task, Scratch& scratch) const noexcept override;
 
  private:
+  void score_request(const float* query, std::int64_t query_width,
+                     std::span<const std::int64_t> ids, MatrixView<float> rows,
+                     float* scores) const noexcept;
+
   MatrixView<const float> items_;
   BatchScoreFn batch_ = nullptr;
   RowScoreFn row_ = nullptr;

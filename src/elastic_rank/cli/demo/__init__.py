@@ -1,0 +1,1 @@
+"""The demo: depth follows lent capacity while real candidates are scored."""

@@ -1,9 +1,9 @@
 """How figures are taken: in one process, in alternation, medians of rounds.
 
-Two machines, or one machine at two times, differ by more than most improvements do. A ratio of two
-medians taken turn about in one process does not. Where no peer does the same work, a figure is given
-in U (one uncontended atomic fetch_add) or L (one `threading.Lock` acquire and release from Python),
-measured in the same run.
+Two machines, or one machine at two times, differ by more than most improvements do. A ratio of
+two medians taken turn about in one process does not. Where no peer does the same work, a figure is
+given in U (one uncontended atomic fetch_add) or L (one `threading.Lock` acquire and release from
+Python), measured in the same run.
 """
 
 from __future__ import annotations

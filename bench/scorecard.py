@@ -1,8 +1,8 @@
 """Run the comparisons and write `bench/scorecard.json`: ``python -m bench.scorecard [PART]``.
 
-Each part is a module of `bench.peers` with a function ``rows()``. numpy fixes its instruction set at
-import, and its AVX-512 selection is slower than its AVX2 one on some machines: each part runs once a
-setting, in a process of its own, and each row keeps the run in which the peer did better.
+Each part is a module of `bench.peers` with a function ``rows()``. numpy fixes its instruction set
+at import, and its AVX-512 selection is slower than its AVX2 one on some machines: each part runs
+once a setting, in a process of its own, and each row keeps the run in which the peer did better.
 """
 
 from __future__ import annotations
@@ -66,10 +66,10 @@ def run_part(part: str, disabled: str) -> list[dict[str, Any]]:
 
 def better_peer(runs: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
     """Row by row the run in which the peer did better, that is the one least kind to us."""
-    kept = []
-    for same_row in zip(*runs, strict=True):
-        kept.append(min(same_row, key=lambda row: (row["holds"], row["ratio"] or 0.0)))
-    return kept
+    return [
+        min(same_row, key=lambda row: (row["holds"], row["ratio"] or 0.0))
+        for same_row in zip(*runs, strict=True)
+    ]
 
 
 def show(row: dict[str, Any]) -> str:

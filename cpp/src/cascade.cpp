@@ -162,74 +162,102 @@ void Cascade::run_group(void* context, std::int64_t group, int slot) noexcept {
   }
 }
 
+/// The candidates of one group of requests on their way through the stages.
+struct Cascade::Group {
+  std::int64_t begin;                   ///< first request
+  std::size_t n;                        ///< requests
+  std::span<std::int64_t> offsets;      ///< (n + 1) places in `ids` and `scores`
+  std::span<std::int64_t> ids;          ///< candidates of the stage at hand
+  std::span<std::int64_t> survivors;    ///< room for those of the next
+  std::span<float> scores;
+
+  std::size_t total() const noexcept { return static_cast<std::size_t>(offsets[n]); }
+  std::span<const float> row(std::size_t r) const noexcept {
+    return scores.subspan(static_cast<std::size_t>(offsets[r]),
+                          static_cast<std::size_t>(offsets[r + 1] - offsets[r]));
+  }
+};
+
 Status Cascade::rank_group(const Call& call, std::int64_t begin, std::int64_t end, Scratch& scratch,
                            RankFailure& failure) const noexcept {
-  const std::size_t n = static_cast<std::size_t>(end - begin);
-  const std::size_t n_requests = static_cast<std::size_t>(call.requests.size());
-  const std::size_t first = static_cast<std::size_t>(begin);
-  const auto evaluated = [&](std::size_t stage, std::size_t r) {
-    return call.evaluated[stage * n_requests + first + r];
-  };
-  std::int64_t total = 0;
-  for (std::size_t r = 0; r < n; ++r) total += evaluated(0, r);
-
-  const std::span<std::int64_t> offsets = scratch.take<std::int64_t>(end - begin + 1);
-  const std::span<std::int64_t> ids = scratch.take<std::int64_t>(std::max<std::int64_t>(total, 1));
-  const std::span<std::int64_t> next_ids = scratch.take<std::int64_t>(std::max<std::int64_t>(total, 1));
-  const std::span<float> scores = scratch.take<float>(std::max<std::int64_t>(total, 1));
-  if (offsets.empty() || ids.empty() || next_ids.empty() || scores.empty()) {
-    return Status::out_of_memory;
-  }
-
-  offsets[0] = 0;
-  for (std::size_t r = 0; r < n; ++r) {
-    const std::int64_t* from =
-        call.requests.candidates.data() + call.requests.offsets[first + r];
-    std::copy_n(from, evaluated(0, r), ids.data() + offsets[r]);
-    offsets[r + 1] = offsets[r] + evaluated(0, r);
-  }
-
-  std::span<std::int64_t> current = ids;
-  std::span<std::int64_t> survivors = next_ids;
+  Group group{};
+  if (!gather(call, begin, end, scratch, group)) return Status::out_of_memory;
   for (std::size_t s = 0; s < stages_.size(); ++s) {
-    const std::size_t length = static_cast<std::size_t>(offsets[n]);
+    const ScratchScope scope(scratch);
     failure.stage = static_cast<std::int64_t>(s);
-    const ScoreTask task{call.requests.query.sub_rows(begin, end - begin), current.first(length),
-                         offsets, scores.first(length), &failure.exception};
-    if (length > 0) {
-      const ScratchScope scope(scratch);
-      const Status status = stages_[s].scorer->score(task, scratch);
-      if (status != Status::ok) return status;
-    }
-    // Relaxed: counters are sums of their own, read for metrics only.
-    counters_[s].scored.fetch_add(offsets[static_cast<std::ptrdiff_t>(n)],
-                                  std::memory_order_relaxed);
-    if (const std::int64_t nan = count_nan(task.scores)) {
-      counters_[s].nan.fetch_add(nan, std::memory_order_relaxed);
-    }
-
-    const bool last = s + 1 == stages_.size();
-    std::int64_t kept_to = 0;
-    for (std::size_t r = 0; r < n; ++r) {
-      const std::span<const float> row = scores.subspan(
-          static_cast<std::size_t>(offsets[r]), static_cast<std::size_t>(offsets[r + 1] - offsets[r]));
-      const std::int64_t out_at = call.output.offsets[first + r];
-      const std::int64_t keep =
-          last ? call.output.offsets[first + r + 1] - out_at : evaluated(s + 1, r);
-      const std::int64_t* row_ids = current.data() + offsets[r];
-      std::int64_t* to = last ? call.output.ids.data() + out_at : survivors.data() + kept_to;
-      float* values = last ? call.output.scores.data() + out_at : nullptr;
-      std::int64_t kept = 0;
-      const ScratchScope scope(scratch);
-      const Status status = topk_row(row, keep, true, to, values, &kept, scratch);
-      if (status != Status::ok) return status;
-      for (std::int64_t i = 0; i < kept; ++i) to[i] = row_ids[to[i]];
-      offsets[r] = kept_to;  // row r is done with: its place is free for the next stage's
-      kept_to += kept;
-    }
-    offsets[n] = kept_to;
-    std::swap(current, survivors);
+    Status status = score_stage(call, s, group, scratch, failure);
+    if (status == Status::ok) status = select_survivors(call, s, group, scratch);
+    if (status != Status::ok) return status;
   }
+  return Status::ok;
+}
+
+bool Cascade::gather(const Call& call, std::int64_t begin, std::int64_t end, Scratch& scratch,
+                     Group& group) noexcept {
+  const auto depth = call.evaluated.subspan(static_cast<std::size_t>(begin));
+  group.begin = begin;
+  group.n = static_cast<std::size_t>(end - begin);
+  std::int64_t total = 0;
+  for (std::size_t r = 0; r < group.n; ++r) total += depth[r];
+  const std::int64_t room = std::max<std::int64_t>(total, 1);  // an empty span means no memory
+  group.offsets = scratch.take<std::int64_t>(end - begin + 1);
+  group.ids = scratch.take<std::int64_t>(room);
+  group.survivors = scratch.take<std::int64_t>(room);
+  group.scores = scratch.take<float>(room);
+  if (group.offsets.empty() || group.ids.empty() || group.survivors.empty() ||
+      group.scores.empty()) {
+    return false;
+  }
+  group.offsets[0] = 0;
+  for (std::size_t r = 0; r < group.n; ++r) {
+    const std::int64_t from = call.requests.offsets[static_cast<std::size_t>(begin) + r];
+    std::copy_n(call.requests.candidates.data() + from, depth[r],
+                group.ids.data() + group.offsets[r]);
+    group.offsets[r + 1] = group.offsets[r] + depth[r];
+  }
+  return true;
+}
+
+Status Cascade::score_stage(const Call& call, std::size_t stage, const Group& group,
+                            Scratch& scratch, RankFailure& failure) const noexcept {
+  if (group.total() == 0) return Status::ok;
+  const auto query = call.requests.query.sub_rows(group.begin, static_cast<std::int64_t>(group.n));
+  const ScoreTask task{query, group.ids.first(group.total()), group.offsets,
+                       group.scores.first(group.total()), &failure.exception};
+  const Status status = stages_[stage].scorer->score(task, scratch);
+  if (status != Status::ok) return status;
+  // Relaxed: counters are sums of their own, read for metrics only.
+  counters_[stage].scored.fetch_add(static_cast<std::int64_t>(group.total()),
+                                    std::memory_order_relaxed);
+  if (const std::int64_t nan = count_nan(task.scores)) {
+    counters_[stage].nan.fetch_add(nan, std::memory_order_relaxed);
+  }
+  return Status::ok;
+}
+
+Status Cascade::select_survivors(const Call& call, std::size_t stage, Group& group,
+                                 Scratch& scratch) const noexcept {
+  const bool last = stage + 1 == stages_.size();
+  const auto first = static_cast<std::size_t>(group.begin);
+  const auto n_requests = static_cast<std::size_t>(call.requests.size());
+  std::int64_t kept_to = 0;
+  for (std::size_t r = 0; r < group.n; ++r) {
+    const std::int64_t answer = call.output.offsets[first + r];
+    const std::int64_t keep = last ? call.output.offsets[first + r + 1] - answer
+                                   : call.evaluated[(stage + 1) * n_requests + first + r];
+    std::int64_t* to = last ? call.output.ids.data() + answer : group.survivors.data() + kept_to;
+    float* values = last ? call.output.scores.data() + answer : nullptr;
+    std::int64_t kept = 0;
+    const ScratchScope scope(scratch);
+    const Status status = topk_row(group.row(r), keep, true, to, values, &kept, scratch);
+    if (status != Status::ok) return status;
+    const std::int64_t* row_ids = group.ids.data() + group.offsets[r];
+    for (std::int64_t i = 0; i < kept; ++i) to[i] = row_ids[to[i]];
+    group.offsets[r] = kept_to;  // row r is done with: its place is the next stage's
+    kept_to += kept;
+  }
+  group.offsets[group.n] = kept_to;
+  std::swap(group.ids, group.survivors);
   return Status::ok;
 }
 

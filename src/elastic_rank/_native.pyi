@@ -1,4 +1,4 @@
-"""The native core. Private: the public names are in `elastic_rank`; this stub is checked by stubtest.
+"""The native core. Private: the public names are in `elastic_rank`; stubtest checks this file.
 
 Arrays are taken without a copy; a wrong dtype or layout is an error, never a conversion.
 """
@@ -87,6 +87,7 @@ def topk(
 ) -> tuple[Any, NDArray[np.int64], NDArray[np.int32]]: ...
 
 class Scorer:
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...  # raises: made by its subclasses
     @property
     def n_items(self) -> int: ...
     @property
@@ -137,7 +138,9 @@ class TreesScorer(Scorer):
 
 @final
 class Cascade:
-    def __init__(self, stages: Sequence[tuple[str, Scorer, int, int]], threads: int = 1) -> None: ...
+    def __init__(
+        self, stages: Sequence[tuple[str, Scorer, int, int]], threads: int = 1
+    ) -> None: ...
     @property
     def n_items(self) -> int: ...
     def rank(

@@ -1,4 +1,4 @@
-"""What `elastic_rank` raises. Wrong arguments raise `ValueError` or `TypeError`; states raise these."""
+"""States that `elastic_rank` reports; wrong arguments raise `ValueError` or `TypeError`."""
 
 from __future__ import annotations
 

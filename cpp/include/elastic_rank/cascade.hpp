@@ -85,6 +85,7 @@ class Cascade {
  private:
   struct Workspace;
   struct Call;
+  struct Group;
   struct Counter {
     alignas(64) std::atomic<std::int64_t> scored{0};
     std::atomic<std::int64_t> nan{0};
@@ -96,6 +97,12 @@ class Cascade {
                          std::int64_t n_requests) const noexcept;
   Status rank_group(const Call& call, std::int64_t begin, std::int64_t end, Scratch& scratch,
                     RankFailure& failure) const noexcept;
+  static bool gather(const Call& call, std::int64_t begin, std::int64_t end, Scratch& scratch,
+                     Group& group) noexcept;
+  Status score_stage(const Call& call, std::size_t stage, const Group& group, Scratch& scratch,
+                     RankFailure& failure) const noexcept;
+  Status select_survivors(const Call& call, std::size_t stage, Group& group,
+                          Scratch& scratch) const noexcept;
   static void run_group(void* call, std::int64_t group, int slot) noexcept;
 
   std::vector<Stage> stages_;

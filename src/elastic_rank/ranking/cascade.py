@@ -130,9 +130,7 @@ class Cascade:
     array([3, 2])
     """
 
-    def __init__(
-        self, stages: Sequence[Stage], *, device: str = "cpu", threads: int = 1
-    ) -> None:
+    def __init__(self, stages: Sequence[Stage], *, device: str = "cpu", threads: int = 1) -> None:
         self._stages = tuple(stages)
         if not self._stages:
             raise ValueError("stages: got none; allowed: at least one Stage")
@@ -185,9 +183,7 @@ class Cascade:
         ids, scores, offsets, evaluated, reason = self._core.rank(
             requests.query, requests.candidates, requests.offsets, depths
         )
-        return Ranked(
-            ids, scores, offsets, dict(zip(self._names, evaluated, strict=True)), reason
-        )
+        return Ranked(ids, scores, offsets, dict(zip(self._names, evaluated, strict=True)), reason)
 
     def counts(self) -> dict[str, StageCounts]:
         """Candidates scored and NaN scores seen, per stage, since the cascade was made."""
@@ -215,8 +211,6 @@ class Cascade:
                     f"allowed: one integer or shape ({n_requests},)"
                 )
             if asked.size and asked.min() < 0:
-                raise ValueError(
-                    f"depth[{stage.name!r}]: got {asked.min()}; allowed: at least 0"
-                )
+                raise ValueError(f"depth[{stage.name!r}]: got {asked.min()}; allowed: at least 0")
             row[:] = asked
         return depths

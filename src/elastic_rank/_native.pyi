@@ -123,6 +123,20 @@ class PythonScorer(Scorer):
     ) -> None: ...
 
 @final
+class TreesScorer(Scorer):
+    def __init__(
+        self,
+        trees: dict[str, NDArray[Any]],
+        *,
+        width: int,
+        divisor: float,
+        base_score: float,
+        link: str,
+        link_parameter: float,
+        item_features: NDArray[np.float32],
+    ) -> None: ...
+
+@final
 class Cascade:
     def __init__(
         self, stages: Sequence[tuple[str, Scorer, int, int]], threads: int = 1

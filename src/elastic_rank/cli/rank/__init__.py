@@ -1,0 +1,1 @@
+"""``elastic-rank rank``: depth against quality and cost on a learning-to-rank table."""

@@ -77,6 +77,7 @@ void Mlp::Pass::start_block(std::int64_t begin, std::int64_t n) noexcept {
   for (std::int64_t i = 0; i < std::min(known, kDenseAhead); ++i) {
     const char* row = reinterpret_cast<const char*>(rows[i]);
     for (std::int64_t at = 0; at < row_bytes; at += 64) __builtin_prefetch(row + at);
+    __builtin_prefetch(row + row_bytes - 1);
   }
 }
 

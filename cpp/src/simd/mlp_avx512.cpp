@@ -69,6 +69,8 @@ inline void fetch_rows(const DenseArgs& args, std::int64_t begin) noexcept {
   for (std::int64_t i = begin; i < end; ++i) {
     const char* x = reinterpret_cast<const char*>(args.rows[i]);
     for (std::int64_t at = 0; at < bytes; at += 64) _mm_prefetch(x + at, _MM_HINT_T0);
+    // The last byte too: a row seldom starts on a line.
+    if (bytes > 0) _mm_prefetch(x + bytes - 1, _MM_HINT_T0);
   }
 }
 

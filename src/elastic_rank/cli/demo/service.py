@@ -29,6 +29,8 @@ TARGET_S = 0.25  # what the tail of answers should meet
 DEADLINE_S = 0.40  # after this the base answer is served
 TAIL_QUANTILE = 0.95
 PERIOD_S = 0.25
+# Of what lent slots could do if each were always busy: beyond it, queues grow without bound.
+UTILISATION = 0.85
 WINDOW_PERIODS = 4  # the tail is taken over the last second
 
 BASE_DEPTH = {stage: base for stage, (base, _) in STAGES.items()}
@@ -74,7 +76,11 @@ class Service:
         self._scale = scale
         self._base = SlotPool(world.cascade, self._base_done)
         self._extra = SlotPool(world.cascade, self._extra_done, self._extra_lost)
-        policy = CandidatePolicy(stages=STAGES, target_s=TARGET_S * scale)
+        policy = CandidatePolicy(
+            stages=STAGES,
+            target_s=TARGET_S * scale,
+            dead_time_s=(WINDOW_PERIODS + 1) * PERIOD_S,
+        )
         self._controller = CandidateController(policy)
         self._depth: Mapping[str, int] = BASE_DEPTH
         self._asked: dict[int, Mapping[str, int]] = {}
@@ -171,10 +177,10 @@ class Service:
         watch(Snapshot(at_s, act, self._depth, tail_s, offered, len(self._outstanding)))
 
     def _limit(self) -> float:
-        """Extra candidates a second that the lent slots support."""
+        """Extra candidates a second that the lent slots support without a growing queue."""
         extra = {stage: MAX_DEPTH[stage] - BASE_DEPTH[stage] for stage in STAGES}
         seconds_a_candidate = rated_s(extra, self._scale) / sum(extra.values())
-        return len(self._extra) / seconds_a_candidate
+        return UTILISATION * len(self._extra) / seconds_a_candidate
 
     def _finish(self) -> None:
         self._base.close()

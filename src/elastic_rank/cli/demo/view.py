@@ -70,9 +70,9 @@ class LiveView:
 
     def _line(self, now: Snapshot) -> str:
         return (
-            f"{now.at_s:5.1f} s  {now.act.name:<20} lent {now.act.lent_slots:>2}  "
-            f"{now.offered_per_s:4.0f} req/s  tail p95 {now.tail_s * 1e3:5.0f} ms  "
-            f"heavy depth {now.depth['heavy']:>4}"
+            f"{now.at_s:5.1f} s  {now.act.name:<19} lent {now.act.lent_slots:>2}  "
+            f"{now.offered_per_s:3.0f}/s  p95 {now.tail_s * 1e3:4.0f} ms  "
+            f"depth {now.depth['heavy']:>3}"
         )
 
 

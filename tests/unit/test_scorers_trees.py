@@ -127,11 +127,7 @@ def build(
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_random_trees_equal_the_reference(isa: str, n_leaves: int, dtype: str) -> None:
     rng = np.random.default_rng(n_leaves)
-    if dtype == "float32":
-        operators = ["<", "<="]
-    else:
-        operators = ["<", "<=", ">", ">="]
-    model = build(rng, n_trees=7, n_leaves=n_leaves, operators=operators)
+    model = build(rng, n_trees=7, n_leaves=n_leaves, dtype=dtype)
     for nan_frac in (0.0, 0.1, 1.0):
         assert_equals_reference(model, table(rng, 83, 6, nan_frac))
 
@@ -330,8 +326,8 @@ def test_refuses_widths_that_do_not_fit() -> None:
     ids, offsets = np.array([0]), np.array([0, 1])
     with pytest.raises(ValueError, match=r"requests.query: got width 3"):
         trees.score(Requests(np.zeros((1, 3), np.float32), ids, offsets), ids, offsets)
+    bad = np.array([3])
     with pytest.raises(ValueError, match="ids: got 3 at position 0"):
-        bad = np.array([3])
         trees.score(Requests(np.zeros((1, 2), np.float32), bad, offsets), bad, offsets)
 
 

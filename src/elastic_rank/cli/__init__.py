@@ -14,8 +14,6 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if error.name not in ("typer", "rich", "pydantic"):
             raise
-        print(
-            f'elastic-rank needs {error.name}: pip install "elastic-rank[cli]"', file=sys.stderr
-        )
+        print(f'elastic-rank needs {error.name}: pip install "elastic-rank[cli]"', file=sys.stderr)
         raise SystemExit(2) from None
     build()()

@@ -29,8 +29,10 @@ def rank(
             help="Candidates that the cheap, middle and heavy model score at base depth; 0 is all. "
             "The last is the answer's length."
         ),
-    ] = (0, 8, 5),
-    train_frac: Annotated[float, typer.Option(help="Part of the queries to fit on.")] = 0.6,
+    ] = (0, 6, 5),
+    folds: Annotated[
+        int, typer.Option(help="Each split holds out one in so many queries and fits on the rest.")
+    ] = 5,
     seed: Annotated[int, typer.Option(help="Of splits, models and intervals.")] = 7,
     prior: Annotated[
         int | None,
@@ -58,15 +60,13 @@ def rank(
     the heavy model over all candidates.
     """
     try:
-        data = read_table(
-            table, scale=scale, query_column=query_column, label_column=label_column
-        )
+        data = read_table(table, scale=scale, query_column=query_column, label_column=label_column)
         if prior is not None:
             data = data.in_prior_order(prior)
         settings = Settings(
             base=dict(zip(STAGES, base, strict=True)),
             splits=splits,
-            train_frac=train_frac,
+            folds=folds,
             seed=seed,
         )
         files = dict(zip(STAGES, models, strict=True)) if models else None
@@ -84,9 +84,8 @@ def show(report: Report, console: Console) -> None:
     """Print a report for people."""
     console.print(
         f"{report.documents:,} documents of {report.queries:,} queries "
-        f"(at most {report.longest_query} each); {len(report.gain_per_split)} splits, "
-        f"{report.training_queries} queries to fit on, "
-        f"{report.queries - report.training_queries} to rank."
+        f"(at most {report.longest_query} each); {len(report.gain_per_split)} splits by query, "
+        f"{100 * report.training_frac:.0f} % to fit on, the rest to rank."
     )
     console.print(_grid(report))
     console.print(

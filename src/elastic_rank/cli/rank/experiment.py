@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import statistics
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elastic_rank.cli.rank.interval import Interval, corrected_t, over_queries
-from elastic_rank.cli.rank.models import STAGES, fit
+from elastic_rank.cli.rank.models import fit_stages
 from elastic_rank.cli.rank.ndcg import ndcg
 from elastic_rank.cli.rank.table import Table
 from elastic_rank.ranking import Cascade, Ranked, Requests, Stage, scorers
@@ -35,23 +34,24 @@ class Settings:
         Candidates each stage scores with provisioned capacity; 0: all. The last stage's is the
         answer's length, at least 5.
     splits : int
-        Random splits by query.
-    train_frac : float in (0, 1)
-        Part of the queries that models are fitted on; more gives better models and fewer queries
+        Random splits by query. Each shuffle of the queries is cut into ``folds`` parts, and each
+        split holds out one of them, so all queries are held out about equally often.
+    folds : int, at least 2
+        More gives better models, of ``1 - 1 / folds`` of the queries, and fewer queries a split
         to compare them on.
     seed : int
     """
 
     base: Mapping[str, int]
     splits: int = 5
-    train_frac: float = 0.6
+    folds: int = 5
     seed: int = 7
 
     def __post_init__(self) -> None:
         if self.splits < 1:
             raise ValueError(f"splits: got {self.splits}; allowed: at least 1")
-        if not 0.0 < self.train_frac < 1.0:
-            raise ValueError(f"train_frac: got {self.train_frac}; allowed: between 0 and 1")
+        if self.folds < 2:
+            raise ValueError(f"folds: got {self.folds}; allowed: at least 2")
         if min(self.base.values()) < 0:
             raise ValueError(f"base: got {dict(self.base)}; allowed: at least 0 (0 is all)")
         last = list(self.base.values())[-1]
@@ -81,7 +81,7 @@ class Report:
     gain_new_training: Interval
     queries: int
     judged_queries: int
-    training_queries: int
+    training_frac: float
     documents: int
     longest_query: int
 
@@ -114,20 +114,31 @@ def run(table: Table, settings: Settings, model_files: Mapping[str, Any] | None 
     """
     longest = int(np.diff(table.offsets).max())
     depths = _sweep(settings.base, longest)
-    every = np.arange(table.n_queries)
-    n_train = 0 if model_files else round(settings.train_frac * table.n_queries)
-    if not model_files and not 2 <= n_train <= table.n_queries - 2:
-        raise ValueError(f"table: got {table.n_queries} queries; allowed: enough to split")
     results = []
-    for split in range(1 if model_files else settings.splits):
-        shuffled = np.random.default_rng([settings.seed, split]).permutation(every)
-        train, held_out = np.sort(shuffled[:n_train]), np.sort(shuffled[n_train:])
-        models = model_files or {
-            name: fit(table, train, size, seed=settings.seed) for name, size in STAGES.items()
-        }
+    for train, held_out in _splits(table.n_queries, settings, fitted=model_files is None):
+        models = model_files or fit_stages(table, train, seed=settings.seed)
         stages = {name: scorers.Trees(model, table.features) for name, model in models.items()}
         results.append(_rank_split(table, held_out, stages, depths))
-    return _summarise(table, settings, depths, results, n_train)
+    return _summarise(table, settings, depths, results, fitted=model_files is None)
+
+
+def _splits(
+    n_queries: int, settings: Settings, *, fitted: bool
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Queries to fit on and queries to rank, split after split."""
+    if not fitted:
+        yield np.empty(0, np.int64), np.arange(n_queries)
+        return
+    if n_queries < 2 * settings.folds:
+        raise ValueError(
+            f"table: got {n_queries} queries; allowed: at least {2 * settings.folds}, two a part"
+        )
+    for split in range(settings.splits):
+        shuffle, part = divmod(split, settings.folds)
+        order = np.random.default_rng([settings.seed, shuffle]).permutation(n_queries)
+        parts = np.array_split(order, settings.folds)
+        held_out = np.sort(parts[part])
+        yield np.setdiff1d(order, held_out), held_out
 
 
 def _sweep(base: Mapping[str, int], longest: int) -> list[dict[str, int]]:
@@ -156,9 +167,7 @@ def _rank_split(
 ) -> _SplitResult:
     longest = int(np.diff(table.offsets).max())
     base = depths[0]
-    cascade = Cascade(
-        [Stage(name, scorer, base[name], longest) for name, scorer in stages.items()]
-    )
+    cascade = Cascade([Stage(name, scorer, base[name], longest) for name, scorer in stages.items()])
     heavy, scorer = list(stages.items())[-1]
     alone = Cascade([Stage(heavy, scorer, min(PLACES, longest), longest)])
     requests = _requests(table, queries)
@@ -188,7 +197,7 @@ def _overlap(answer: Ranked, best: Ranked) -> float:
         first = answer.ids[answer.offsets[r] : answer.offsets[r + 1]][:PLACES]
         wanted = best.ids[best.offsets[r] : best.offsets[r + 1]]
         shares.append(len(np.intersect1d(first, wanted)) / max(len(wanted), 1))
-    return statistics.fmean(shares)
+    return float(np.mean(shares))
 
 
 def _cost_ns(
@@ -210,7 +219,8 @@ def _summarise(
     settings: Settings,
     depths: list[dict[str, int]],
     results: list[_SplitResult],
-    n_train: int,
+    *,
+    fitted: bool,
 ) -> Report:
     judged = ~np.isnan(np.stack([r.ceiling for r in results])).all(axis=0)
     if not judged.any():
@@ -219,29 +229,26 @@ def _summarise(
     per_split = np.nanmean(values, axis=2)
     gains = values[:, -1] - values[:, 0]
     gain_per_split = np.nanmean(gains, axis=1)
+    scored = np.mean([r.evaluated for r in results], axis=0)
     points = tuple(
         DepthPoint(
             depth=depth,
-            evaluated=dict(
-                zip(depth, np.mean([r.evaluated[i] for r in results], axis=0), strict=True)
-            ),
+            evaluated=dict(zip(depth, scored[i].tolist(), strict=True)),
             ndcg=float(per_split[:, i].mean()),
-            overlap=statistics.fmean(r.overlap[i] for r in results),
+            overlap=float(np.mean([r.overlap[i] for r in results])),
             cost_ns=float(np.median([r.cost_ns[i] for r in results])),
         )
         for i, depth in enumerate(depths)
     )
     return Report(
         points=points,
-        ceiling_ndcg=statistics.fmean(np.nanmean(r.ceiling) for r in results),
+        ceiling_ndcg=float(np.mean([np.nanmean(r.ceiling) for r in results])),
         gain_per_split=tuple(gain_per_split.tolist()),
         gain=over_queries(gains, seed=settings.seed),
-        gain_new_training=corrected_t(
-            gain_per_split, test_over_train=(table.n_queries - n_train) / max(n_train, 1)
-        ),
+        gain_new_training=corrected_t(gain_per_split, test_over_train=1 / (settings.folds - 1)),
         queries=table.n_queries,
         judged_queries=int(judged.sum()),
-        training_queries=n_train,
+        training_frac=1 - 1 / settings.folds if fitted else 0.0,
         documents=len(table.labels),
         longest_query=int(np.diff(table.offsets).max()),
     )

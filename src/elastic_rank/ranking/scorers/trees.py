@@ -133,7 +133,7 @@ ensemble, treelite.Model
 def _single_output_link(header: treelite.model.HeaderAccessor) -> str:
     """Name the post-processing; refuse models of several outputs."""
     outputs = int(header.get_field("num_target")[0]) * int(np.max(header.get_field("num_class")))
-    leaf = int(np.prod(header.get_field("leaf_vector_shape")))
+    leaf = int(np.prod(np.asarray(header.get_field("leaf_vector_shape"))))
     if outputs != 1 or leaf != 1:
         raise ValueError(
             f"model: got {max(outputs, leaf)} outputs a row; allowed: one (ranking, regression or "

@@ -7,7 +7,9 @@ namespace {
 
 constexpr int kProbeAnswer = 42;
 
-__global__ void probe_kernel(int* out) { *out = kProbeAnswer; }
+__global__ void probe_kernel(int* out) {
+  *out = kProbeAnswer;
+}
 
 /// Runs one kernel on the current device: a listed device that cannot run code is told apart.
 bool probe() {
@@ -15,8 +17,7 @@ bool probe() {
   if (cudaMalloc(&device_value, sizeof(int)) != cudaSuccess) return false;
   probe_kernel<<<1, 1>>>(device_value);
   int value = 0;
-  const cudaError_t copied =
-      cudaMemcpy(&value, device_value, sizeof(int), cudaMemcpyDeviceToHost);
+  const cudaError_t copied = cudaMemcpy(&value, device_value, sizeof(int), cudaMemcpyDeviceToHost);
   cudaFree(device_value);
   return copied == cudaSuccess && value == kProbeAnswer;
 }

@@ -1,4 +1,4 @@
-"""What it costs to have the package at all: import time beside numpy's own, and the wheel's size."""
+"""What it costs to have the package at all: import time beside numpy's, and the wheel's size."""
 
 from __future__ import annotations
 

@@ -67,8 +67,8 @@ py::tuple rank(const Cascade& cascade, const py::object& query, const py::object
   py::array_t<std::int64_t> ids(total);
   py::array_t<float> scores(total);
   const auto n_out = static_cast<std::size_t>(total);
-  const RankedOutput output{{ids.mutable_data(), n_out}, {scores.mutable_data(), n_out},
-                            offsets_span};
+  const RankedOutput output{
+      {ids.mutable_data(), n_out}, {scores.mutable_data(), n_out}, offsets_span};
   RankFailure failure;
   Status status;
   {

@@ -79,7 +79,8 @@ void register_errors(py::module_& module) {
     if (type == nullptr) throw py::error_already_set();
     module.attr(name) = py::reinterpret_steal<py::object>(type);
   };
-  add("Error", "Base of the states that elastic_rank reports; arguments raise ValueError/TypeError.",
+  add("Error",
+      "Base of the states that elastic_rank reports; arguments raise ValueError/TypeError.",
       PyExc_Exception);
   add("ScorerError",
       "A user's scorer raised or returned a wrong length.\n\n"

@@ -10,10 +10,12 @@ namespace py = pybind11;
 namespace elastic_rank::bind {
 
 void register_isa(py::module_& module) {
-  module.def("active_isa", [] { return std::string(to_string(active_isa())); },
-             "The instruction-set level in use.");
-  module.def("hardware_isa", [] { return std::string(to_string(hardware_isa())); },
-             "The highest level of this machine.");
+  module.def(
+      "active_isa", [] { return std::string(to_string(active_isa())); },
+      "The instruction-set level in use.");
+  module.def(
+      "hardware_isa", [] { return std::string(to_string(hardware_isa())); },
+      "The highest level of this machine.");
   module.def(
       "set_active_isa",
       [](const std::string& level) {

@@ -28,42 +28,27 @@ ElementType element_type(const py::dtype& dtype) {
   const char order = dtype.byteorder();
   if (order != '=' && order != '|') return ElementType::other;
   switch (dtype.num()) {
-    case kNumpyBool:
-      return ElementType::boolean;
-    case kNumpyUInt16:
-      return ElementType::uint16;
-    case kNumpyInt32:
-      return ElementType::int32;
-    case kNumpyFloat32:
-      return ElementType::float32;
-    case kNumpyFloat64:
-      return ElementType::float64;
-    case kNumpyFloat16:
-      return ElementType::float16;
-    default:
-      return ElementType::other;
+    case kNumpyBool: return ElementType::boolean;
+    case kNumpyUInt16: return ElementType::uint16;
+    case kNumpyInt32: return ElementType::int32;
+    case kNumpyFloat32: return ElementType::float32;
+    case kNumpyFloat64: return ElementType::float64;
+    case kNumpyFloat16: return ElementType::float16;
+    default: return ElementType::other;
   }
 }
 
 ElementType element_type(dlpack::DataType type) noexcept {
   if (type.lanes != 1) return ElementType::other;
   switch (type.code << 8 | type.bits) {
-    case dlpack::kFloat << 8 | 32:
-      return ElementType::float32;
-    case dlpack::kFloat << 8 | 64:
-      return ElementType::float64;
-    case dlpack::kFloat << 8 | 16:
-      return ElementType::float16;
-    case dlpack::kBfloat << 8 | 16:
-      return ElementType::bfloat16;
-    case dlpack::kInt << 8 | 32:
-      return ElementType::int32;
-    case dlpack::kUInt << 8 | 16:
-      return ElementType::uint16;
-    case dlpack::kBool << 8 | 8:
-      return ElementType::boolean;
-    default:
-      return ElementType::other;
+    case dlpack::kFloat << 8 | 32: return ElementType::float32;
+    case dlpack::kFloat << 8 | 64: return ElementType::float64;
+    case dlpack::kFloat << 8 | 16: return ElementType::float16;
+    case dlpack::kBfloat << 8 | 16: return ElementType::bfloat16;
+    case dlpack::kInt << 8 | 32: return ElementType::int32;
+    case dlpack::kUInt << 8 | 16: return ElementType::uint16;
+    case dlpack::kBool << 8 | 8: return ElementType::boolean;
+    default: return ElementType::other;
   }
 }
 

@@ -82,20 +82,14 @@ DType read_dtype(PyObject* dtype, const TensorView& scores) {
     raise_type("scores", scores.type_name(), "uint16 or bfloat16 with dtype='bfloat16'");
   }
   switch (scores.type) {
-    case ElementType::float32:
-      return DType::float32;
-    case ElementType::float64:
-      return DType::float64;
-    case ElementType::float16:
-      return DType::float16;
-    case ElementType::bfloat16:
-      return DType::bfloat16;
-    case ElementType::int32:
-      return DType::int32;
+    case ElementType::float32: return DType::float32;
+    case ElementType::float64: return DType::float64;
+    case ElementType::float16: return DType::float16;
+    case ElementType::bfloat16: return DType::bfloat16;
+    case ElementType::int32: return DType::int32;
     case ElementType::uint16:
     case ElementType::boolean:
-    case ElementType::other:
-      break;
+    case ElementType::other: break;
   }
   raise_type("scores", scores.type_name(),
              "float32, float64, float16, int32 or bfloat16 in native byte order, or uint16 with "

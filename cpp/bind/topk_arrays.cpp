@@ -29,16 +29,11 @@ void* data_of(const py::object& array) {
 
 int numpy_type(DType dtype) noexcept {
   switch (dtype) {
-    case DType::float32:
-      return 11;
-    case DType::float64:
-      return 12;
-    case DType::float16:
-      return 23;
-    case DType::bfloat16:
-      return 4;  // its bits, as uint16
-    case DType::int32:
-      return 5;
+    case DType::float32: return 11;
+    case DType::float64: return 12;
+    case DType::float16: return 23;
+    case DType::bfloat16: return 4;  // its bits, as uint16
+    case DType::int32: return 5;
   }
   return 0;
 }

@@ -171,12 +171,12 @@ void Cascade::run_group(void* context, std::int64_t group, int slot) noexcept {
 
 /// The candidates of one group of requests on their way through the stages.
 struct Cascade::Group {
-  std::int64_t begin;                   ///< first request
-  std::size_t n;                        ///< requests
-  std::span<std::int64_t> offsets;      ///< (n + 1) places in `ids` and `scores`
-  std::span<const std::int64_t> ids;    ///< candidates of the stage at hand
-  std::span<std::int64_t> survivors;    ///< room for those of the next
-  std::span<std::int64_t> spare;        ///< the like, where `ids` may lie
+  std::int64_t begin;                 ///< first request
+  std::size_t n;                      ///< requests
+  std::span<std::int64_t> offsets;    ///< (n + 1) places in `ids` and `scores`
+  std::span<const std::int64_t> ids;  ///< candidates of the stage at hand
+  std::span<std::int64_t> survivors;  ///< room for those of the next
+  std::span<std::int64_t> spare;      ///< the like, where `ids` may lie
   std::span<float> scores;
 
   std::size_t total() const noexcept { return static_cast<std::size_t>(offsets[n]); }

@@ -9,12 +9,9 @@ namespace elastic_rank {
 
 DotKernel dot_kernel() noexcept {
   switch (active_isa()) {
-    case Isa::avx512:
-      return avx512::dot_rows;
-    case Isa::avx2:
-      return avx2::dot_rows;
-    case Isa::portable:
-      break;
+    case Isa::avx512: return avx512::dot_rows;
+    case Isa::avx2: return avx2::dot_rows;
+    case Isa::portable: break;
   }
   return portable::dot_rows;
 }

@@ -44,7 +44,9 @@ Isa hardware_isa() noexcept {
 }
 
 // Relaxed on both sides: the level is a number on its own, nothing is published through it.
-Isa active_isa() noexcept { return level().load(std::memory_order_relaxed); }
+Isa active_isa() noexcept {
+  return level().load(std::memory_order_relaxed);
+}
 
 Isa set_active_isa(Isa isa) noexcept {
   const Isa capped = std::min(isa, hardware_isa());

@@ -20,12 +20,9 @@ using DenseKernel = void (*)(const DenseArgs& args) noexcept;
 
 DenseKernel dense_kernel() noexcept {
   switch (active_isa()) {
-    case Isa::avx512:
-      return avx512::dense_rows;
-    case Isa::avx2:
-      return avx2::dense_rows;
-    case Isa::portable:
-      break;
+    case Isa::avx512: return avx512::dense_rows;
+    case Isa::avx2: return avx2::dense_rows;
+    case Isa::portable: break;
   }
   return portable::dense_rows;
 }

@@ -13,11 +13,12 @@ constexpr std::size_t round_up(std::size_t bytes) noexcept {
 }
 
 std::byte* allocate(std::size_t bytes) noexcept {
-  return static_cast<std::byte*>(
-      ::operator new(bytes, std::align_val_t{kAlignment}, std::nothrow));
+  return static_cast<std::byte*>(::operator new(bytes, std::align_val_t{kAlignment}, std::nothrow));
 }
 
-void release(std::byte* data) noexcept { ::operator delete(data, std::align_val_t{kAlignment}); }
+void release(std::byte* data) noexcept {
+  ::operator delete(data, std::align_val_t{kAlignment});
+}
 
 }  // namespace
 

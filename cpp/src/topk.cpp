@@ -135,15 +135,9 @@ double as_double(const TopKRow& row, std::int64_t i) noexcept {
   std::int32_t integer = 0;
   std::uint16_t bits = 0;
   switch (row.dtype) {
-    case DType::float32:
-      std::memcpy(&narrow, at, sizeof narrow);
-      return narrow;
-    case DType::float64:
-      std::memcpy(&wide, at, sizeof wide);
-      return wide;
-    case DType::int32:
-      std::memcpy(&integer, at, sizeof integer);
-      return integer;
+    case DType::float32: std::memcpy(&narrow, at, sizeof narrow); return narrow;
+    case DType::float64: std::memcpy(&wide, at, sizeof wide); return wide;
+    case DType::int32: std::memcpy(&integer, at, sizeof integer); return integer;
     case DType::float16:
       std::memcpy(&bits, at, sizeof bits);
       portable::kTopK.widen_f16(&bits, 1, &narrow);

@@ -146,12 +146,9 @@ TopKRow row_of(const TopKInput& input, std::int64_t r) noexcept {
 
 const Kernels& active_topk_kernels() noexcept {
   switch (active_isa()) {
-    case Isa::avx512:
-      return avx512::kTopK;
-    case Isa::avx2:
-      return avx2::kTopK;
-    case Isa::portable:
-      break;
+    case Isa::avx512: return avx512::kTopK;
+    case Isa::avx2: return avx2::kTopK;
+    case Isa::portable: break;
   }
   return portable::kTopK;
 }

@@ -26,21 +26,15 @@ constexpr std::size_t index(std::int64_t i) noexcept {
 
 double linked(const TreeOutput& output, double x) noexcept {
   switch (output.link) {
-    case TreeLink::identity:
-      return x;
-    case TreeLink::sigmoid:
-      return 1.0 / (1.0 + std::exp(-output.link_parameter * x));
-    case TreeLink::exponential:
-      return std::exp(x);
-    case TreeLink::exponential_standard_ratio:
-      return std::exp2(-x / output.link_parameter);
+    case TreeLink::identity: return x;
+    case TreeLink::sigmoid: return 1.0 / (1.0 + std::exp(-output.link_parameter * x));
+    case TreeLink::exponential: return std::exp(x);
+    case TreeLink::exponential_standard_ratio: return std::exp2(-x / output.link_parameter);
     // log1p(exp(x)) would overflow where the answer is x itself.
     case TreeLink::logarithm_one_plus_exp:
       return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x));
-    case TreeLink::signed_square:
-      return std::copysign(x * x, x);
-    case TreeLink::hinge:
-      return x > 0 ? 1.0 : 0.0;
+    case TreeLink::signed_square: return std::copysign(x * x, x);
+    case TreeLink::hinge: return x > 0 ? 1.0 : 0.0;
   }
   return x;
 }

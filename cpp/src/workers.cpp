@@ -36,8 +36,9 @@ Workers::~Workers() {
 }
 
 void Workers::run(std::int64_t tasks, Task task, void* context) noexcept {
-  const bool alone = helpers_.empty() || tasks < 2 ||
-                     busy_.exchange(true, std::memory_order_acquire);  // pairs with the release below
+  const bool alone =
+      helpers_.empty() || tasks < 2 ||
+      busy_.exchange(true, std::memory_order_acquire);  // pairs with the release below
   if (alone) {
     for (std::int64_t i = 0; i < tasks; ++i) task(context, i, 0);
     return;

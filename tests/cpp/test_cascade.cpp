@@ -17,7 +17,9 @@ namespace {
 class TableScorer final : public Scorer {
  public:
   explicit TableScorer(std::vector<float> table) : table_(std::move(table)) {}
-  std::int64_t n_items() const noexcept override { return static_cast<std::int64_t>(table_.size()); }
+  std::int64_t n_items() const noexcept override {
+    return static_cast<std::int64_t>(table_.size());
+  }
   bool accepts_query(std::int64_t) const noexcept override { return true; }
   Status score(const ScoreTask& task, Scratch&) const noexcept override {
     for (std::size_t i = 0; i < task.ids.size(); ++i) {
@@ -48,7 +50,8 @@ struct Answer {
 };
 
 Answer rank(const Cascade& cascade, const std::vector<std::int64_t>& candidates,
-            const std::vector<std::int64_t>& offsets, const std::vector<std::int64_t>& depths = {}) {
+            const std::vector<std::int64_t>& offsets,
+            const std::vector<std::int64_t>& depths = {}) {
   const std::size_t n = offsets.size() - 1;
   const RequestBatch batch{{nullptr, static_cast<std::int64_t>(n), 0, 0}, candidates, offsets};
   Answer answer;
@@ -58,8 +61,8 @@ Answer rank(const Cascade& cascade, const std::vector<std::int64_t>& candidates,
   cascade.plan(batch, depths, answer.evaluated, answer.offsets, answer.reason);
   answer.ids.resize(static_cast<std::size_t>(answer.offsets[n]));
   answer.scores.resize(answer.ids.size());
-  answer.status = cascade.rank(batch, answer.evaluated,
-                               {answer.ids, answer.scores, answer.offsets}, answer.failure);
+  answer.status = cascade.rank(batch, answer.evaluated, {answer.ids, answer.scores, answer.offsets},
+                               answer.failure);
   return answer;
 }
 
@@ -73,8 +76,8 @@ using Ids = std::vector<std::int64_t>;
 
 TEST_CASE("stages narrow by their own scores, and depth decides what a later stage can see") {
   // Item 0 is the best of the second stage and the worst of the first.
-  const Cascade cascade({{"coarse", table({0, 1, 2, 3}), 4, 4}, {"fine", table({9, 5, 6, 7}), 2, 4}},
-                        1);
+  const Cascade cascade(
+      {{"coarse", table({0, 1, 2, 3}), 4, 4}, {"fine", table({9, 5, 6, 7}), 2, 4}}, 1);
   CHECK(rank(cascade, {0, 1, 2, 3}, {0, 4}).ids == Ids{3, 2});
   const Answer deep = rank(cascade, {0, 1, 2, 3}, {0, 4}, {4, 4});
   CHECK(deep.ids == Ids{0, 3});
@@ -93,8 +96,8 @@ TEST_CASE("ragged batches, empty requests, repeats and clamped depths") {
 
 TEST_CASE("NaN ranks last, ties by the order before, and NaN is counted") {
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  const Cascade cascade({{"one", table({1, nan, 1, -std::numeric_limits<float>::infinity()}), 4, 4}},
-                        1);
+  const Cascade cascade(
+      {{"one", table({1, nan, 1, -std::numeric_limits<float>::infinity()}), 4, 4}}, 1);
   CHECK(rank(cascade, {1, 3, 2, 0}, {0, 4}).ids == Ids{2, 0, 3, 1});
   CHECK(cascade.counts(0).scored == 4);
   CHECK(cascade.counts(0).nan == 1);
@@ -126,7 +129,8 @@ TEST_CASE("the same answer with helpers and from many callers at once") {
     }
     offsets.push_back(static_cast<std::int64_t>(candidates.size()));
   }
-  const std::vector<Stage> stages{{"coarse", table(coarse), 500, 500}, {"fine", table(fine), 20, 50}};
+  const std::vector<Stage> stages{{"coarse", table(coarse), 500, 500},
+                                  {"fine", table(fine), 20, 50}};
   const Answer alone = rank(Cascade(stages, 1), candidates, offsets);
   const Cascade shared(stages, 2);
   std::atomic<int> wrong{0};

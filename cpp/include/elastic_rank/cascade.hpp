@@ -27,9 +27,9 @@ struct Stage {
 
 /// A batch of requests; candidates in prior order, best first.
 struct RequestBatch {
-  MatrixView<const float> query;               ///< (B, q)
-  std::span<const std::int64_t> candidates;    ///< (total)
-  std::span<const std::int64_t> offsets;       ///< (B + 1), from 0 to total, not falling
+  MatrixView<const float> query;             ///< (B, q)
+  std::span<const std::int64_t> candidates;  ///< (total)
+  std::span<const std::int64_t> offsets;     ///< (B + 1), from 0 to total, not falling
 
   std::int64_t size() const noexcept { return query.rows; }
 };

@@ -63,11 +63,11 @@ enum class Reason : std::uint8_t {
 };
 
 inline constexpr std::array<std::string_view, 25> kReasonNames = {
-    "none",      "clamped",      "limit",        "price",        "share",
-    "explore",   "ineligible",   "no_target",    "stale_target", "shadow",
-    "deadline",  "level",        "server_state", "pool_lost",    "base_waiting",
-    "scorer_error", "cancelled", "shed_push",    "shed_pop",     "shed_reap",
-    "shed_evicted", "shed_full", "expired",      "closed",       "bad_input"};
+    "none",         "clamped",    "limit",        "price",        "share",
+    "explore",      "ineligible", "no_target",    "stale_target", "shadow",
+    "deadline",     "level",      "server_state", "pool_lost",    "base_waiting",
+    "scorer_error", "cancelled",  "shed_push",    "shed_pop",     "shed_reap",
+    "shed_evicted", "shed_full",  "expired",      "closed",       "bad_input"};
 
 constexpr std::string_view to_string(Reason reason) noexcept {
   const auto index = static_cast<std::size_t>(reason);

@@ -14,11 +14,11 @@ namespace elastic_rank {
 /// What one call scores. Request r owns the ids at positions
 /// [offsets[r] - offsets[0], offsets[r + 1] - offsets[0]), so a part of a batch is a sub-span.
 struct ScoreTask {
-  MatrixView<const float> query;           ///< (requests, q): row r is request r's
-  std::span<const std::int64_t> ids;       ///< each in [0, n_items())
-  std::span<const std::int64_t> offsets;   ///< (requests + 1), not falling
-  std::span<float> scores;                 ///< as long as ids; written in full on Status::ok
-  std::exception_ptr* failure = nullptr;   ///< where user code's exception is left
+  MatrixView<const float> query;          ///< (requests, q): row r is request r's
+  std::span<const std::int64_t> ids;      ///< each in [0, n_items())
+  std::span<const std::int64_t> offsets;  ///< (requests + 1), not falling
+  std::span<float> scores;                ///< as long as ids; written in full on Status::ok
+  std::exception_ptr* failure = nullptr;  ///< where user code's exception is left
 };
 
 /// One model. A score depends on its query row and its item row alone, never on the batch, the

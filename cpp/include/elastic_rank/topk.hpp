@@ -14,14 +14,11 @@ enum class DType : std::uint8_t { float32, float64, float16, bfloat16, int32 };
 
 constexpr std::int64_t size_of(DType dtype) noexcept {
   switch (dtype) {
-    case DType::float64:
-      return 8;
+    case DType::float64: return 8;
     case DType::float32:
-    case DType::int32:
-      return 4;
+    case DType::int32: return 4;
     case DType::float16:
-    case DType::bfloat16:
-      return 2;
+    case DType::bfloat16: return 2;
   }
   return 0;
 }

@@ -91,17 +91,10 @@ void dense_rows(const DenseArgs& args) noexcept {
   for (std::int64_t column = 0; column < args.out_padded; column += kDensePanel) {
     const bool fetch = column == 0;
     switch (args.out_padded - column) {
-      case 1 * kLanes:
-        panel<1>(args, column, fetch);
-        break;
-      case 2 * kLanes:
-        panel<2>(args, column, fetch);
-        break;
-      case 3 * kLanes:
-        panel<3>(args, column, fetch);
-        break;
-      default:
-        panel<4>(args, column, fetch);
+      case 1 * kLanes: panel<1>(args, column, fetch); break;
+      case 2 * kLanes: panel<2>(args, column, fetch); break;
+      case 3 * kLanes: panel<3>(args, column, fetch); break;
+      default: panel<4>(args, column, fetch);
     }
   }
 }

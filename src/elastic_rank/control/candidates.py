@@ -53,8 +53,9 @@ class Explanation:
     action : str
         ``start``, ``ramp`` (no sign of load), ``climb`` (slowly, after it), ``full`` (all that is
         allowed is in use), ``settled`` (inside the dead band), ``wait`` (the tail still speaks of
-        another depth), ``lid`` (below a growth that overloaded), ``cut``, ``base`` (the limit allows no extra), ``held_tail`` and ``held_time``
-        (a measurement or time that cannot be used).
+        another depth), ``lid`` (below a growth that overloaded), ``cut``, ``base`` (the limit
+        allows no extra), ``held_tail`` and ``held_time`` (a measurement or time that cannot be
+        used).
     reason : Reason
         ``NONE``; ``LIMIT`` when the limit takes depth away; ``BAD_INPUT`` when an input was
         refused.

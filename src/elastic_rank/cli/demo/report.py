@@ -61,7 +61,7 @@ def results(record: Record, world: World) -> list[ActResult]:
 def _ms(
     end_ns: NDArray[np.int64], begin_ns: NDArray[np.int64], chosen: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
-    return (end_ns - begin_ns)[chosen] * 1e-6
+    return np.asarray((end_ns - begin_ns)[chosen] * 1e-6, np.float64)
 
 
 def table(rows: list[ActResult], scale: float) -> Table:

@@ -52,8 +52,8 @@ class Record:
 
     @classmethod
     def of(cls, n: int) -> Record:
-        zeros = [np.zeros(n, np.int64) for _ in range(5)]
-        return cls(*zeros, [np.zeros(0, np.int64)] * n)
+        act, arrival, base, final, depth = np.zeros((5, n), np.int64)
+        return cls(act, arrival, base, final, depth, [np.zeros(0, np.int64)] * n)
 
 
 @dataclass(frozen=True, slots=True)

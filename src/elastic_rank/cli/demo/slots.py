@@ -1,8 +1,8 @@
 """Replicas as slots: each really scores its batch, then stays busy for its rated time.
 
-A model server of the demo would take tens of milliseconds on an accelerator; here scoring takes less
-than one. Keeping the slot busy for the rated time makes ``p`` slots give ``p`` times the throughput
-of one on any machine, which `throughput` measures and the demo asserts.
+A model server of the demo would take tens of milliseconds on an accelerator; here scoring takes
+less than one. Keeping the slot busy for the rated time makes ``p`` slots give ``p`` times the
+throughput of one on any machine, which `throughput` measures and the demo asserts.
 """
 
 from __future__ import annotations

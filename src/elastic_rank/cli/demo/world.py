@@ -48,11 +48,11 @@ def build_world(rng: np.random.Generator) -> World:
     """Draw items, models and queries; about a second."""
     query_mix = rng.normal(size=(QUERY_WIDTH, N_GROUPS)) / np.sqrt(QUERY_WIDTH)
     item_mix = rng.normal(size=(ITEM_WIDTH, N_GROUPS)) / np.sqrt(ITEM_WIDTH)
-    weight = GROUP_DECAY ** np.arange(N_GROUPS)
+    weight = np.power(GROUP_DECAY, np.arange(N_GROUPS), dtype=np.float64)
     items = rng.normal(size=(N_ITEMS, ITEM_WIDTH)).astype(np.float32)
     queries = rng.normal(size=(N_QUERIES, QUERY_WIDTH)).astype(np.float32)
 
-    table = items @ _bilinear(item_mix, query_mix, weight, N_GROUPS)
+    table = np.matmul(items, _bilinear(item_mix, query_mix, weight, N_GROUPS))
     models = {
         "dot": scorers.Dot(table),
         "middle": scorers.Mlp(_groups(query_mix, item_mix, weight, MIDDLE_GROUPS), items),
@@ -60,7 +60,7 @@ def build_world(rng: np.random.Generator) -> World:
     }
     stages = [Stage(name, models[name], base, most) for name, (base, most) in STAGES.items()]
 
-    prior = items @ _bilinear(item_mix, query_mix, weight, PRIOR_GROUPS)
+    prior = np.matmul(items, _bilinear(item_mix, query_mix, weight, PRIOR_GROUPS))
     n_candidates = STAGES["dot"][1]
     offsets = np.array([0, n_candidates])
     requests = tuple(

@@ -10,8 +10,11 @@ namespace {
 
 // The conversion is spelt out: GCC 12 spills a mask as two bytes and, where it counts the bits of
 // the spilt copy, reads four. Seen under the thread sanitizer, whose calls force such spills.
-std::int64_t count_lanes(__mmask16 lanes) noexcept {
+std::int64_t count_lanes16(__mmask16 lanes) noexcept {
   return __builtin_popcount(_cvtmask16_u32(lanes));
+}
+std::int64_t count_lanes8(__mmask8 lanes) noexcept {
+  return __builtin_popcount(_cvtmask8_u32(lanes));
 }
 
 struct Keys32 {
@@ -34,7 +37,7 @@ struct Keys32 {
     std::int64_t count = 0;
     for (std::int64_t i = 0; i < n; i += kLanes) {
       const __mmask16 reach = _mm512_cmpge_epi32_mask(_mm512_loadu_si512(keys + i), bound);
-      count += count_lanes(reach);
+      count += count_lanes16(reach);
     }
     return count;
   }
@@ -49,7 +52,7 @@ struct Keys32 {
       const __mmask16 reach = _mm512_cmpge_epi32_mask(x, bound);
       _mm512_storeu_si512(keys + kept, _mm512_maskz_compress_epi32(reach, x));
       _mm512_storeu_si512(places + kept, _mm512_maskz_compress_epi32(reach, at));
-      kept += count_lanes(reach);
+      kept += count_lanes16(reach);
     }
     return kept;
   }
@@ -87,7 +90,7 @@ struct Keys32 {
     const __m512i places = _mm512_add_epi32(iota, _mm512_set1_epi32(static_cast<int>(place)));
     _mm512_storeu_si512(to_keys, _mm512_maskz_compress_epi32(taken, keys));
     _mm512_storeu_si512(to_places, _mm512_maskz_compress_epi32(taken, places));
-    return count_lanes(taken);
+    return count_lanes16(taken);
   }
 };
 
@@ -209,7 +212,7 @@ struct F64 {
     std::int64_t count = 0;
     for (std::int64_t i = 0; i < n; i += kLanes) {
       const __mmask8 reach = _mm512_cmpge_epi64_mask(_mm512_loadu_si512(keys + i), bound);
-      count += count_lanes(reach);
+      count += count_lanes8(reach);
     }
     return count;
   }
@@ -224,7 +227,7 @@ struct F64 {
       _mm512_storeu_si512(keys + kept, _mm512_maskz_compress_epi64(reach, x));
       _mm256_storeu_si256(reinterpret_cast<__m256i*>(places + kept),
                           _mm256_maskz_compress_epi32(reach, at));
-      kept += count_lanes(reach);
+      kept += count_lanes8(reach);
     }
     return kept;
   }
@@ -302,7 +305,7 @@ struct F64 {
                                         _mm256_set1_epi32(static_cast<int>(place)));
     _mm512_storeu_si512(keys, _mm512_maskz_compress_epi64(taken, to_key(x)));
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(places), _mm256_maskz_compress_epi32(taken, at));
-    return count_lanes(taken);
+    return count_lanes8(taken);
   }
 };
 

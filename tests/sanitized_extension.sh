@@ -10,6 +10,12 @@ ELASTIC_RANK_SANITIZE="address;undefined" ELASTIC_RANK_CUDA=OFF $python -m pip i
 # The interpreter leaks by design, so leaks are looked for in the native tests instead.
 export ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1
 export LD_PRELOAD="$(g++ -print-file-name=libasan.so) $(g++ -print-file-name=libubsan.so)"
+# The editable install's finder comes before every path; it is taken out where this one is meant.
+cat > $site/sitecustomize.py <<'PY'
+import sys
+
+sys.meta_path[:] = [f for f in sys.meta_path if type(f).__name__ != "ScikitBuildRedirectingFinder"]
+PY
 export PYTHONPATH=$site
 $python - <<'PY'
 import elastic_rank._native as native

@@ -14,6 +14,7 @@ from elastic_rank.ranking import (
     scorers,
     topk,
 )
+from elastic_rank.routing import Segments, ShareController
 
 __version__ = "0.1.0"
 
@@ -28,6 +29,8 @@ __all__ = [
     "Reason",
     "Requests",
     "ScorerError",
+    "Segments",
+    "ShareController",
     "Stage",
     "StageCounts",
     "TopK",

@@ -19,4 +19,5 @@ PYBIND11_MODULE(_native, module, pybind11::mod_gil_not_used()) {
   register_latency_sketch(module);
   register_segments(module);
   register_share(module);
+  register_uplift(module);
 }

@@ -22,5 +22,6 @@ void register_cascade(pybind11::module_& module);
 void register_latency_sketch(pybind11::module_& module);
 void register_segments(pybind11::module_& module);
 void register_share(pybind11::module_& module);
+void register_uplift(pybind11::module_& module);
 
 }  // namespace elastic_rank::bind

@@ -14,7 +14,7 @@ from elastic_rank.ranking import (
     scorers,
     topk,
 )
-from elastic_rank.routing import Segments, ShareController
+from elastic_rank.routing import Estimate, Segments, ShareController, UpliftEstimator
 
 __version__ = "0.1.0"
 
@@ -24,6 +24,7 @@ __all__ = [
     "CandidatePolicy",
     "Cascade",
     "Error",
+    "Estimate",
     "LatencySketch",
     "Ranked",
     "Reason",
@@ -34,6 +35,7 @@ __all__ = [
     "Stage",
     "StageCounts",
     "TopK",
+    "UpliftEstimator",
     "device_info",
     "scorers",
     "topk",

@@ -1,5 +1,5 @@
 """Which requests the stronger model answers, and how many."""
 
-from elastic_rank._native import Segments, ShareController
+from elastic_rank._native import Estimate, Segments, ShareController, UpliftEstimator
 
-__all__ = ["Segments", "ShareController"]
+__all__ = ["Estimate", "Segments", "ShareController", "UpliftEstimator"]

@@ -11,6 +11,7 @@
 #include "elastic_rank/latency_wire.hpp"
 #include "errors.hpp"
 #include "registrations.hpp"
+#include "scalar_call.hpp"
 
 namespace py = pybind11;
 
@@ -75,32 +76,11 @@ LatencyCounts read(const LatencySketch& sketch, Scratch& scratch) {
   return counts;
 }
 
-/// The C++ object behind `self`, without pybind11's dispatcher: a call then costs what a built-in
-/// method costs. The class is final and has one C++ base, so its instances have the simple layout;
-/// the descriptor has checked the type. Null, with an error set, if `__init__` was skipped.
-LatencySketch* self_of(PyObject* self) noexcept {
-  auto* instance = reinterpret_cast<py::detail::instance*>(self);
-  if (!instance->simple_holder_constructed) {
-    PyErr_SetString(PyExc_TypeError,
-                    "self: got a LatencySketch without __init__; allowed: an initialised one");
-    return nullptr;
-  }
-  return static_cast<LatencySketch*>(instance->simple_value_holder[0]);
-}
-
 extern "C" PyObject* sketch_record(PyObject* self, PyObject* seconds) noexcept {
-  LatencySketch* sketch = self_of(self);
+  LatencySketch* sketch = self_of<LatencySketch>(self);
   if (sketch == nullptr) return nullptr;
-  const double value = PyFloat_AsDouble(seconds);
-  if (value == -1.0 && PyErr_Occurred() != nullptr) {
-    if (PyErr_ExceptionMatches(PyExc_TypeError)) {
-      PyErr_Format(PyExc_TypeError, "seconds: got %.100s; allowed: a float",
-                   Py_TYPE(seconds)->tp_name);
-    } else if (PyErr_ExceptionMatches(PyExc_OverflowError)) {
-      PyErr_Format(PyExc_ValueError, "seconds: got an integer beyond float; allowed: a float");
-    }
-    return nullptr;
-  }
+  double value = 0.0;
+  if (!to_double(seconds, "seconds", &value)) return nullptr;
   sketch->record(value);
   Py_RETURN_NONE;
 }
@@ -134,7 +114,7 @@ py::object quantile(const LatencySketch& sketch, const py::object& q) {
 }
 
 extern "C" PyObject* sketch_quantile(PyObject* self, PyObject* q) noexcept {
-  LatencySketch* sketch = self_of(self);
+  LatencySketch* sketch = self_of<LatencySketch>(self);
   if (sketch == nullptr) return nullptr;
   if (PyFloat_CheckExact(q)) {
     const double value = PyFloat_AS_DOUBLE(q);
@@ -273,12 +253,7 @@ void register_latency_sketch(py::module_& module) {
                   "A sketch from its wire form. ValueError for anything `to_bytes` did not write.")
       .def("__repr__", &repr)
       .def(py::pickle(&to_bytes, &from_bytes));
-  auto* type = reinterpret_cast<PyTypeObject*>(sketch.ptr());
-  for (PyMethodDef& method : fast_methods) {
-    auto* descriptor = PyDescr_NewMethod(type, &method);
-    if (descriptor == nullptr) throw py::error_already_set();
-    sketch.attr(method.ml_name) = py::reinterpret_steal<py::object>(descriptor);
-  }
+  add_methods(sketch, fast_methods, std::size(fast_methods));
 }
 
 }  // namespace elastic_rank::bind

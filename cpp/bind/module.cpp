@@ -17,4 +17,7 @@ PYBIND11_MODULE(_native, module, pybind11::mod_gil_not_used()) {
   register_trees(module);
   register_cascade(module);
   register_latency_sketch(module);
+  register_segments(module);
+  register_share(module);
+  register_uplift(module);
 }

@@ -20,5 +20,8 @@ void register_python_scorer(pybind11::module_& module);
 void register_trees(pybind11::module_& module);
 void register_cascade(pybind11::module_& module);
 void register_latency_sketch(pybind11::module_& module);
+void register_segments(pybind11::module_& module);
+void register_share(pybind11::module_& module);
+void register_uplift(pybind11::module_& module);
 
 }  // namespace elastic_rank::bind

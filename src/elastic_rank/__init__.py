@@ -14,6 +14,7 @@ from elastic_rank.ranking import (
     scorers,
     topk,
 )
+from elastic_rank.routing import Estimate, Segments, ShareController, UpliftEstimator
 
 __version__ = "0.1.0"
 
@@ -23,14 +24,18 @@ __all__ = [
     "CandidatePolicy",
     "Cascade",
     "Error",
+    "Estimate",
     "LatencySketch",
     "Ranked",
     "Reason",
     "Requests",
     "ScorerError",
+    "Segments",
+    "ShareController",
     "Stage",
     "StageCounts",
     "TopK",
+    "UpliftEstimator",
     "device_info",
     "scorers",
     "topk",

@@ -1,7 +1,13 @@
 """Turns capacity that idles and may vanish into better ranking, and never harms base traffic."""
 
 from elastic_rank._native import Reason, device_info
-from elastic_rank.control import PID, CandidateController, CandidatePolicy
+from elastic_rank.control import (
+    PID,
+    CandidateController,
+    CandidatePolicy,
+    CoverageController,
+    CoveragePolicy,
+)
 from elastic_rank.errors import Error, ScorerError
 from elastic_rank.measure import LatencySketch
 from elastic_rank.ranking import (
@@ -23,6 +29,8 @@ __all__ = [
     "CandidateController",
     "CandidatePolicy",
     "Cascade",
+    "CoverageController",
+    "CoveragePolicy",
     "Error",
     "Estimate",
     "LatencySketch",

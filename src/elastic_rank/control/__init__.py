@@ -2,6 +2,7 @@
 
 from elastic_rank.control.candidate_policy import CandidatePolicy, raise_together
 from elastic_rank.control.candidates import CandidateController, Explanation
+from elastic_rank.control.coverage import CoverageController, CoveragePolicy
 from elastic_rank.control.pid import PID, Components, PidState
 
 __all__ = [
@@ -9,6 +10,8 @@ __all__ = [
     "CandidateController",
     "CandidatePolicy",
     "Components",
+    "CoverageController",
+    "CoveragePolicy",
     "Explanation",
     "PidState",
     "raise_together",

@@ -9,18 +9,16 @@ from __future__ import annotations
 
 import functools
 import math
-import os
 import random
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pytest
 
 from elastic_rank import CandidateController, CandidatePolicy
 
-GOLDEN = Path(__file__).parent / "golden"
+Golden = Callable[[str, list[str]], None]
 PERIOD_NS = 1_000_000_000
 DEAD_PERIODS = 3
 PATIENCE_S = 5.0
@@ -119,12 +117,8 @@ def run(
     return trace
 
 
-def assert_golden(name: str, trace: list[Tick]) -> None:
-    text = "\n".join([HEADER, *(tick.line() for tick in trace)]) + "\n"
-    path = GOLDEN / f"{name}.txt"
-    if os.environ.get("ELASTIC_RANK_WRITE_GOLDEN"):
-        path.write_text(text)
-    assert text == path.read_text()
+def lines(trace: list[Tick]) -> list[str]:
+    return [HEADER, *(tick.line() for tick in trace)]
 
 
 def overloads(trace: list[Tick]) -> int:
@@ -153,9 +147,11 @@ def supported(replicas: int) -> float:
     return spare_s / room_s * 1_980
 
 
-def test_cold_start_settles_near_the_best_fixed_depth(best_heavy: int) -> None:
+def test_cold_start_settles_near_the_best_fixed_depth(
+    assert_golden: Golden, best_heavy: int
+) -> None:
     trace = run(1_000)
-    assert_golden("cold_start", trace[:120])
+    assert_golden("cold_start", lines(trace[:120]))
     late = trace[200:]
     mean = sum(tick.depth["heavy"] for tick in late) / len(late)
     assert 0.95 * best_heavy <= mean <= best_heavy
@@ -165,21 +161,21 @@ def test_cold_start_settles_near_the_best_fixed_depth(best_heavy: int) -> None:
     assert sum(tick.tail_s > TARGET_S for tick in late) <= 0.03 * len(late)
 
 
-def test_announced_loss_and_return_act_in_the_same_update() -> None:
+def test_announced_loss_and_return_act_in_the_same_update(assert_golden: Golden) -> None:
     def replicas(t: int) -> int:
         return 8 if 60 <= t < 100 else 25
 
     trace = run(160, replicas=replicas, limit=lambda t: supported(replicas(t)))
-    assert_golden("announced_loss", trace)
+    assert_golden("announced_loss", lines(trace))
     before, lost, returned = trace[59], trace[60], trace[100]
     assert lost.depth["heavy"] < 0.4 * before.depth["heavy"]
     assert returned.depth == before.depth
     assert max(tick.tail_s for tick in trace) <= TARGET_S
 
 
-def test_unannounced_loss_is_cut_and_return_is_found() -> None:
+def test_unannounced_loss_is_cut_and_return_is_found(assert_golden: Golden) -> None:
     trace = run(400, replicas=lambda t: 8 if 100 <= t < 250 else 25)
-    assert_golden("unannounced_loss", trace[90:290])
+    assert_golden("unannounced_loss", lines(trace[90:290]))
     first_cut = next(tick for tick in trace[100:] if tick.action == "cut")
     assert first_cut.t == 100 + DEAD_PERIODS
     assert first_cut.depth["heavy"] < 0.3 * trace[99].depth["heavy"]
@@ -189,11 +185,11 @@ def test_unannounced_loss_is_cut_and_return_is_found() -> None:
     assert back - (250 + DEAD_PERIODS) <= 3
 
 
-def test_a_day_of_overload_leaves_no_windup_and_no_drift() -> None:
+def test_a_day_of_overload_leaves_no_windup_and_no_drift(assert_golden: Golden) -> None:
     day = 86_400
     trace = run(day + 1_000, offered=lambda t: 7_000.0 if 600 <= t < 600 + day else 1_000.0)
     assert all(tick.depth["heavy"] == 20 for tick in trace[620 : 600 + day])
-    assert_golden("day_of_overload", trace[590:620] + trace[595 + day : 660 + day])
+    assert_golden("day_of_overload", lines(trace[590:620] + trace[595 + day : 660 + day]))
     quiet = next(tick.t for tick in trace[600 + day :] if tick.tail_s <= TARGET_S)
     seen = quiet + DEAD_PERIODS
     assert trace[seen].depth["heavy"] > 20  # leaves base with the first good tail
@@ -204,12 +200,12 @@ def test_a_day_of_overload_leaves_no_windup_and_no_drift() -> None:
     assert abs(sum(late) / len(late) - usual) <= 0.05 * usual
 
 
-def test_flapping_announced_capacity_never_overloads() -> None:
+def test_flapping_announced_capacity_never_overloads(assert_golden: Golden) -> None:
     def replicas(t: int) -> int:
         return 25 if (t // 2) % 2 == 0 else 8
 
     trace = run(200, replicas=replicas, limit=lambda t: supported(replicas(t)))
-    assert_golden("flapping", trace[:80])
+    assert_golden("flapping", lines(trace[:80]))
     assert max(tick.tail_s for tick in trace) <= TARGET_S
     high = {tick.depth["heavy"] for tick in trace[100:] if tick.replicas == 25}
     assert len(high) == 1

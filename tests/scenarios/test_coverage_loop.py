@@ -9,16 +9,14 @@ compared with ``golden/coverage_*.txt``. After a change that is meant to move it
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
 from elastic_rank import CoverageController, CoveragePolicy, ShareController
 
-GOLDEN = Path(__file__).parent / "golden"
+Golden = Callable[[str, list[str]], None]
 OFFERED = 400  # requests a second
 SERVICE_S = 0.02  # a replica answers 50 a second
 # At the planned 80 % of the rated throughput the queue below has a p99 of 92 ms.
@@ -88,19 +86,15 @@ def run(periods: int, replicas: Callable[[int], int], speed: float = 1.0) -> lis
     return trace
 
 
-def assert_golden(name: str, trace: list[Tick]) -> None:
-    text = "\n".join([HEADER, *(tick.line() for tick in trace)]) + "\n"
-    path = GOLDEN / f"{name}.txt"
-    if os.environ.get("ELASTIC_RANK_WRITE_GOLDEN"):
-        path.write_text(text)
-    assert text == path.read_text()
+def lines(trace: list[Tick]) -> list[str]:
+    return [HEADER, *(tick.line() for tick in trace)]
 
 
 def vanishing(t: int) -> int:
     return 1 if 40 <= t < 60 else 5
 
 
-def test_replicas_vanish_and_return() -> None:
+def test_replicas_vanish_and_return(assert_golden: Golden) -> None:
     trace = run(100, vanishing)
     before, during, after = trace[30:40], trace[41:60], trace[61:]
     for ticks, most in ((before, 0.5), (during, 0.1), (after, 0.5)):
@@ -108,10 +102,10 @@ def test_replicas_vanish_and_return() -> None:
         assert abs(np.mean([tick.served for tick in ticks]) - most) <= 0.005
     assert all(tick.tail_s <= POLICY.target_s for tick in trace), "never beyond what they bear"
     assert all(tick.value > tick.served for tick in trace if 0 < tick.served < 1)
-    assert_golden("coverage_loss", trace[30:70])
+    assert_golden("coverage_loss", lines(trace[30:70]))
 
 
-def test_replicas_slower_than_rated_are_found_out_by_the_tail() -> None:
+def test_replicas_slower_than_rated_are_found_out_by_the_tail(assert_golden: Golden) -> None:
     """Rated at 50 a second and doing 30: the cap allows overload, the tail takes it back."""
     trace = run(160, lambda t: 5, speed=0.6)
     late = trace[60:]
@@ -119,4 +113,4 @@ def test_replicas_slower_than_rated_are_found_out_by_the_tail() -> None:
     assert max(tick.asked for tick in trace[:20]) > 1.25 * planned, "overloaded at first"
     assert all(tick.tail_s <= 1.2 * POLICY.target_s for tick in late)
     assert 0.95 * planned <= np.mean([tick.served for tick in late]) <= 1.05 * planned
-    assert_golden("coverage_slow", trace[:60])
+    assert_golden("coverage_slow", lines(trace[:60]))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import runpy
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -18,15 +18,10 @@ from elastic_rank.cli.rank.models import fit_stages
 from elastic_rank.cli.rank.table import Table, read_table
 from elastic_rank.ranking import Requests, scorers
 
-DATA = Path(os.environ.get("ELASTIC_RANK_DATA", "../shared/data")).resolve()
-FILE = DATA / "lightgbm_rank" / "rank_train.npz"
-
 
 @pytest.fixture(scope="module")
-def path() -> Path:
-    if not FILE.exists() and "CI" not in os.environ:
-        pytest.skip(f"no {FILE}")
-    return FILE
+def path(data_file: Callable[[str], Path]) -> Path:
+    return data_file("lightgbm_rank/rank_train.npz")
 
 
 @pytest.fixture(scope="module")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import csv
 import gzip
 import math
-import os
 import pickle
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +16,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elastic_rank import ShareController
-
-DATA = Path(os.environ.get("ELASTIC_RANK_DATA", "../shared/data"))
 
 
 class Oracle:
@@ -179,12 +177,10 @@ def test_wrong_types_and_a_refused_target() -> None:
         ShareController.__new__(ShareController).__setstate__(tuple(state))
 
 
-def mmlu() -> tuple[np.ndarray, np.ndarray]:
+@pytest.fixture(scope="module")
+def mmlu(data_file: Callable[[str], Path]) -> tuple[np.ndarray, np.ndarray]:
     """The uplift of each question's domain, the true one, and its domain; in the file's order."""
-    path = DATA / "routellm_mmlu" / "mmlu_outcomes.csv.gz"
-    if not path.exists() and not os.environ.get("CI"):
-        pytest.skip(f"{path} is absent")
-    with gzip.open(path, "rt") as lines:
+    with gzip.open(data_file("routellm_mmlu/mmlu_outcomes.csv.gz"), "rt") as lines:
         rows = list(csv.DictReader(lines))
     names, domain = np.unique([row["domain"] for row in rows], return_inverse=True)
     gain = np.array([int(row["strong"]) - int(row["weak"]) for row in rows])
@@ -194,9 +190,11 @@ def mmlu() -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("ordered_share", [0.0, 0.5, 0.9, 1.0])
 @pytest.mark.parametrize("target", [0.1, 0.3, 0.5])
-def test_real_scores_that_drift(ordered_share: float, target: float) -> None:
+def test_real_scores_that_drift(
+    mmlu: tuple[np.ndarray, np.ndarray], ordered_share: float, target: float
+) -> None:
     """Blocks of one domain, a part of them shuffled; fixed thresholds miss by 7-90 points."""
-    scores, domain = mmlu()
+    scores, domain = mmlu
     rng = np.random.default_rng(7)
     order = np.argsort(rng.permutation(domain.max() + 1)[domain], kind="stable")
     moved = np.flatnonzero(rng.random(len(order)) >= ordered_share)

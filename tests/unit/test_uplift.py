@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import gzip
 import math
-import os
 import random
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from elastic_rank import Estimate, UpliftEstimator
 
-DATA = Path(os.environ.get("ELASTIC_RANK_DATA", "../shared/data"))
 Observation = tuple[int, int, float, float]
 
 OBSERVATIONS = st.lists(
@@ -215,14 +214,12 @@ def test_arguments_are_refused_by_name(arguments: dict[str, float], message: str
     ("campaign", "clicks", "proven"), [("all", (38, 42), False), ("men", (46, 69), True)]
 )
 def test_logged_clicks_of_two_policies(
-    campaign: str, clicks: tuple[int, int], proven: bool
+    data_file: Callable[[str], Path], campaign: str, clicks: tuple[int, int], proven: bool
 ) -> None:
     """38 against 42 clicks of 10,000 prove nothing; 46 against 69 barely do."""
     estimator = UpliftEstimator(1, prior_strength=1e-9)
     for arm, policy in enumerate(("random", "bts")):
-        path = DATA / "obd_small" / f"{campaign}_{policy}.csv.gz"
-        if not path.exists() and not os.environ.get("CI"):
-            pytest.skip(f"{path} is absent")
+        path = data_file(f"obd_small/{campaign}_{policy}.csv.gz")
         with gzip.open(path, "rt") as lines:
             column = next(lines).strip().split(",").index("click")
             rewards = [float(line.split(",")[column]) for line in lines]

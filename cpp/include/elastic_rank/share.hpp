@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 namespace elastic_rank {

@@ -22,5 +22,5 @@ import elastic_rank._native as native
 assert "asan-site" in native.__file__, native.__file__
 PY
 $python -m pytest -q tests/unit tests/regressions \
-  -k "topk or scorers or cascade or requests or latency_sketch" \
+  -k "topk or scorers or cascade or requests or latency_sketch or segments or share or uplift" \
   --deselect tests/unit/test_package.py "${@:2}"

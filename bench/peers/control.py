@@ -1,4 +1,4 @@
-"""The latency sketch against datasketches KLL, and the PID against simple-pid.
+"""The latency sketch against datasketches KLL, the PID against simple-pid, controllers in L.
 
 KLL runs at its default k = 200. A call that costs tens of nanoseconds is measured a hundred at a
 time, so that the loop's own cost, the same on both sides, stays small.
@@ -6,19 +6,27 @@ time, so that the loop's own cost, the same on both sides, stays small.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from bench.measure import Row, alternate, faster_than, peer_missing
-from elastic_rank import PID, LatencySketch
+from bench.measure import Row, alternate, faster_than, in_units, peer_missing
+from elastic_rank import (
+    PID,
+    CandidateController,
+    CandidatePolicy,
+    CoverageController,
+    CoveragePolicy,
+    LatencySketch,
+)
 
 CALLS = 100
 
 
 def rows() -> list[Row]:
-    return sketch_rows() + pid_rows()
+    return sketch_rows() + pid_rows() + controller_rows()
 
 
 def hundred(call: Callable[[Any], Any], argument: object) -> Callable[[], None]:
@@ -81,3 +89,27 @@ def pid_rows() -> list[Row]:
             peer(0.9, dt=0.001)
 
     return [faster_than("CT10p", what, alternate(run_ours, run_peer), 1.0)]
+
+
+def controller_rows() -> list[Row]:
+    """Once a control period, so cheap is enough; the bars keep them from growing unseen."""
+    stages = {"cheap": (200, 2_000), "middle": (50, 500), "heavy": (20, 200)}
+    candidates = CandidateController(CandidatePolicy(stages=stages, target_s=0.1))
+    coverage = CoverageController(CoveragePolicy(target_s=0.1, rated_per_s=100.0))
+    clock = itertools.count(0, 1_000_000_000)
+    return [
+        in_units(
+            "N1",
+            "CandidateController.update, three stages",
+            lambda: candidates.update(0.08, 1_000.0, 1e6, next(clock)),
+            unit="L",
+            at_most=150,
+        ),
+        in_units(
+            "N2",
+            "CoverageController.update",
+            lambda: coverage.update(8.0, 0.08, 1_000.0, next(clock)),
+            unit="L",
+            at_most=150,
+        ),
+    ]

@@ -102,12 +102,12 @@ class Service:
         tick_s = 0.0
         for number, at_s in enumerate((*arrivals_s, duration_s)):
             while tick_s <= at_s:
-                _sleep_until(begin_ns, tick_s)
+                self._wait_until(begin_ns + int(tick_s * 1e9))
                 act = min(int(np.searchsorted(act_ends_s, tick_s, "right")), len(ACTS) - 1)
                 self._extra.resize(ACTS[act].lent_slots)
                 self._tick(ACTS[act], tick_s, watch)
                 tick_s += PERIOD_S
-            _sleep_until(begin_ns, at_s)
+            self._wait_until(begin_ns + int(at_s * 1e9))
             if number < len(arrivals_s):
                 self.record.act[number] = act
                 self._arrive(number)
@@ -136,8 +136,10 @@ class Service:
         self._extra.submit(deeper)
 
     def _extra_done(self, work: Work, ranked: Ranked, now_ns: int) -> None:
+        if now_ns >= self._due_ns(work.number):
+            return  # too late: the base answer has been served, or is about to be
         if self._outstanding.pop(work.number, None) is None:
-            return  # too late: the base answer has been served
+            return
         self._serve(work.number, ranked)
         self._answered(work.number, now_ns)
 
@@ -146,13 +148,29 @@ class Service:
             self.record.lost += 1
             self._answered(work.number, time.monotonic_ns())
 
+    def _due_ns(self, number: int) -> int:
+        return int(self.record.arrival_ns[number]) + int(DEADLINE_S * self._scale * 1e9)
+
     def _expire(self, now_ns: int) -> None:
-        deadline_ns = int(DEADLINE_S * self._scale * 1e9)
+        """Serve the base answer of every request whose extra pass is late."""
         for number in list(self._outstanding):
-            due_ns = int(self.record.arrival_ns[number]) + deadline_ns
-            if now_ns >= due_ns and self._outstanding.pop(number, None) is not None:
+            if now_ns < self._due_ns(number):
+                continue
+            if self._outstanding.pop(number, None) is not None:
                 self.record.late += 1
-                self._answered(number, due_ns)
+                self._answered(number, now_ns)
+
+    def _wait_until(self, wake_ns: int) -> None:
+        """Sleep, but get up for each deadline on the way."""
+        while True:
+            now_ns = time.monotonic_ns()
+            self._expire(now_ns)
+            if now_ns >= wake_ns:
+                return
+            # Those still in their base pass may have an extra pass, and be late, by then.
+            under_way = [*self._outstanding, *self._asked]
+            due_ns = min(map(self._due_ns, under_way), default=wake_ns)
+            time.sleep(max(0, min(wake_ns, due_ns) - now_ns) * 1e-9)
 
     def _serve(self, number: int, ranked: Ranked) -> None:
         self.record.answers[number] = ranked.ids
@@ -164,7 +182,6 @@ class Service:
 
     def _tick(self, act: Act, at_s: float, watch: Callable[[Snapshot], None]) -> None:
         now_ns = time.monotonic_ns()
-        self._expire(now_ns)
         window = LatencySketch()
         for sketch in self._sketches:
             window.merge(sketch)
@@ -185,12 +202,5 @@ class Service:
     def _finish(self) -> None:
         self._base.close()
         while self._outstanding:
-            self._expire(time.monotonic_ns())
-            time.sleep(0.01)
+            self._wait_until(time.monotonic_ns() + 10_000_000)
         self._extra.resize(0)
-
-
-def _sleep_until(begin_ns: int, at_s: float) -> None:
-    left_s = at_s - (time.monotonic_ns() - begin_ns) * 1e-9
-    if left_s > 0:
-        time.sleep(left_s)

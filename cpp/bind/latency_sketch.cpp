@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "argument.hpp"
 #include "elastic_rank/latency_wire.hpp"
 #include "errors.hpp"
 #include "registrations.hpp"
@@ -62,7 +63,7 @@ True
 200
 )";
 
-std::unique_ptr<LatencySketch> make(double relative_error) {
+std::unique_ptr<LatencySketch> make(Float<"relative_error"> relative_error) {
   if (!LatencyLayout::valid_error(relative_error)) {
     raise_value("relative_error", py::repr(py::float_(relative_error)).cast<std::string>(),
                 "0.0005 to 0.2");
@@ -157,7 +158,12 @@ void record_many(LatencySketch& sketch, const py::object& seconds) {
   }
 }
 
-void merge(LatencySketch& sketch, const LatencySketch& other) {
+void merge(LatencySketch& sketch, const py::object& given) {
+  if (!py::isinstance<LatencySketch>(given)) {
+    raise_type("other", py::str(py::type::of(given).attr("__name__")).cast<std::string>(),
+               "a LatencySketch");
+  }
+  const auto& other = given.cast<const LatencySketch&>();
   const double ours = sketch.layout().relative_error();
   const double theirs = other.layout().relative_error();
   if (ours != theirs) {
@@ -179,8 +185,11 @@ py::bytes to_bytes(const LatencySketch& sketch) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-std::unique_ptr<LatencySketch> from_bytes(const py::bytes& bytes) {
-  const auto view = static_cast<std::string_view>(bytes);
+std::unique_ptr<LatencySketch> from_bytes(const py::object& bytes) {
+  if (!PyBytes_Check(bytes.ptr())) {
+    raise_type("bytes", py::str(py::type::of(bytes).attr("__name__")).cast<std::string>(), "bytes");
+  }
+  const auto view = static_cast<std::string_view>(py::reinterpret_borrow<py::bytes>(bytes));
   const std::span<const std::uint8_t> raw(reinterpret_cast<const std::uint8_t*>(view.data()),
                                           view.size());
   Scratch scratch;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <string>
 
+#include "argument.hpp"
 #include "errors.hpp"
 #include "registrations.hpp"
 #include "scalar_call.hpp"
@@ -62,7 +63,13 @@ Values checked_values(const py::object& values) {
   return values.cast<Values>();
 }
 
-VersionedSegments make(std::vector<double> edges, std::int64_t version) {
+VersionedSegments make(const py::object& given, Integer<"version"> version) {
+  std::vector<double> edges;
+  try {
+    edges = given.cast<std::vector<double>>();
+  } catch (const py::cast_error&) {
+    raise_type("edges", py::repr(given).cast<std::string>().substr(0, 80), "a sequence of floats");
+  }
   if (!Segments::valid(edges)) {
     raise_value("edges", py::repr(py::cast(edges)).cast<std::string>().substr(0, 200),
                 "at most 255 finite floats that rise strictly");
@@ -70,7 +77,7 @@ VersionedSegments make(std::vector<double> edges, std::int64_t version) {
   return {Segments(std::move(edges)), version};
 }
 
-VersionedSegments fit(const py::object& values, std::int64_t n, std::int64_t version) {
+VersionedSegments fit(const py::object& values, Integer<"n"> n, Integer<"version"> version) {
   const Values given = checked_values(values);
   if (n < 1 || n > Segments::kMost) raise_value("n", std::to_string(n), "1 to 256");
   if (given.size() == 0) raise_value("values", "no values", "at least one");
@@ -130,9 +137,7 @@ void register_segments(py::module_& module) {
            })
       .def(py::pickle(
           [](const VersionedSegments& s) { return py::make_tuple(s.segments.edges(), s.version); },
-          [](const py::tuple& saved) {
-            return make(saved[0].cast<std::vector<double>>(), saved[1].cast<std::int64_t>());
-          }));
+          [](const py::tuple& saved) { return make(saved[0], {saved[1].cast<std::int64_t>()}); }));
   add_methods(type, fast_methods, std::size(fast_methods));
 }
 

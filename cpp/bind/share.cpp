@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "argument.hpp"
 #include "errors.hpp"
 #include "registrations.hpp"
 #include "scalar_call.hpp"
@@ -64,8 +65,8 @@ double checked_target(double target) {
   return target;
 }
 
-std::unique_ptr<ShareController> make(double target, std::int64_t window, double debt_scale,
-                                      std::uint64_t seed) {
+std::unique_ptr<ShareController> make(Float<"target"> target, Integer<"window"> window,
+                                      Float<"debt_scale"> debt_scale, Seed<"seed"> seed) {
   checked_target(target);
   if (window < 1 || window > ShareController::kMostWindow) {
     raise_value("window", std::to_string(window),
@@ -172,7 +173,7 @@ void register_share(py::module_& module) {
            "The decisions on a float64 array of scores, in order; bool, the same length.")
       .def(
           "set_target",
-          [](ShareController& controller, double target) {
+          [](ShareController& controller, Float<"target"> target) {
             controller.set_target(checked_target(target));
           },
           py::arg("target"), "Serve another share, 0 to 1, from now on. What is owed stays owed.")

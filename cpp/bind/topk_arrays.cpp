@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <string>
-#include <utility>
 
 #include "errors.hpp"
 #include "topk_arguments.hpp"
@@ -53,11 +52,43 @@ OutputShape output_shape(const TopKProblem& problem) noexcept {
   return {{problem.input.rows, problem.k_max}, problem.row_axis ? 2 : 1};
 }
 
-bool overlaps(const py::object& array, const TensorView& view, std::int64_t size) {
+/// Bytes from first to last, and what a message calls them.
+struct Memory {
+  const char* name;
+  const std::byte* begin;
+  const std::byte* end;
+};
+
+Memory memory_of(const char* name, const py::object& array) {
   const auto bytes = py::reinterpret_borrow<py::array>(array).nbytes();
   const auto* begin = static_cast<const std::byte*>(data_of(array));
+  return {name, begin, begin + bytes};
+}
+
+Memory memory_of(const char* name, const TensorView& view, std::int64_t size) {
   const auto [first, last] = view.extent(size);
-  return begin < last && first < begin + bytes;
+  return {name, first, last};
+}
+
+/// Every output has memory of its own: what is written to one is read neither as input nor as
+/// another output. (An array `k` has been copied by now.)
+void check_apart(const py::object& values, const TopKArrays& arrays, const TopKProblem& problem) {
+  const Memory outputs[] = {memory_of("out.values", values),
+                            memory_of("out.indices", arrays.indices),
+                            memory_of("out.counts", arrays.counts)};
+  const Memory inputs[] = {
+      memory_of("scores", problem.scores, size_of(problem.input.dtype)),
+      problem.input.mask == nullptr ? Memory{} : memory_of("mask", problem.mask, 1),
+      problem.input.offsets == nullptr ? Memory{} : memory_of("offsets", problem.offsets)};
+  const auto check = [](const Memory& output, const Memory& other) {
+    if (output.begin < other.end && other.begin < output.end) {
+      raise_value(output.name, std::string("memory of ") + other.name, "memory of its own");
+    }
+  };
+  for (const Memory& output : outputs) {
+    for (const Memory& input : inputs) check(output, input);
+    for (const Memory* before = outputs; before != &output; ++before) check(output, *before);
+  }
 }
 
 /// Whether an array is what the call would have made itself.
@@ -125,14 +156,7 @@ TopKArrays given_arrays(py::handle out, const TopKProblem& problem) {
   check_given(bits, "out.values", numpy_type(problem.input.dtype), shape.ndim, shape.places());
   check_given(arrays.indices, "out.indices", kNumpyInt64, shape.ndim, shape.places());
   check_given(arrays.counts, "out.counts", kNumpyInt32, shape.ndim - 1, shape.lengths);
-  for (const auto& [name, array] :
-       {std::pair("out.values", bits), std::pair("out.indices", arrays.indices),
-        std::pair("out.counts", arrays.counts)}) {
-    if (overlaps(array, problem.scores, size_of(problem.input.dtype)) ||
-        (problem.input.mask != nullptr && overlaps(array, problem.mask, 1))) {
-      raise_value(name, "memory that the scores or the mask use", "memory of its own");
-    }
-  }
+  check_apart(bits, arrays, problem);
   arrays.output = {data_of(bits), static_cast<std::int64_t*>(data_of(arrays.indices)),
                    static_cast<std::int32_t*>(data_of(arrays.counts)), problem.k_max};
   return arrays;

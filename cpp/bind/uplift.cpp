@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "argument.hpp"
 #include "errors.hpp"
 #include "registrations.hpp"
 
@@ -64,8 +65,10 @@ std::string number(double value) {
   return py::repr(py::float_(value)).cast<std::string>();
 }
 
-std::unique_ptr<UpliftEstimator> make(std::int64_t n_segments, double prior_strength,
-                                      double half_life_ticks, double low, double high) {
+std::unique_ptr<UpliftEstimator> make(Integer<"n_segments"> n_segments,
+                                      Float<"prior_strength"> prior_strength,
+                                      Float<"half_life_ticks"> half_life_ticks,
+                                      Float<"reward_low"> low, Float<"reward_high"> high) {
   if (n_segments < 1 || n_segments > UpliftEstimator::kMostSegments) {
     raise_value("n_segments", std::to_string(n_segments), "1 to 4096");
   }
@@ -82,8 +85,8 @@ std::unique_ptr<UpliftEstimator> make(std::int64_t n_segments, double prior_stre
   return std::make_unique<UpliftEstimator>(n_segments, prior_strength, half_life_ticks, low, high);
 }
 
-void observe(UpliftEstimator& self, std::int64_t segment, std::int64_t arm, double reward,
-             double propensity) {
+void observe(UpliftEstimator& self, Integer<"segment"> segment, Integer<"arm"> arm,
+             Float<"reward"> reward, Float<"propensity"> propensity) {
   using Outcome = UpliftEstimator::Outcome;
   // An arm that is neither is refused as a segment that does not exist is, and counted as such.
   const bool known_arm = arm == 0 || arm == 1;
@@ -99,7 +102,7 @@ void observe(UpliftEstimator& self, std::int64_t segment, std::int64_t arm, doub
   }
 }
 
-UpliftEstimate estimate(const UpliftEstimator& self, std::int64_t segment) {
+UpliftEstimate estimate(const UpliftEstimator& self, Integer<"segment"> segment) {
   if (segment < 0 || segment >= self.size()) {
     raise_value("segment", std::to_string(segment), "0 to " + std::to_string(self.size() - 1));
   }

@@ -1,6 +1,7 @@
 #include "elastic_rank/native_scorer.hpp"
 
 #include <algorithm>
+#include <limits>
 
 namespace elastic_rank {
 namespace {
@@ -26,6 +27,9 @@ void NativeScorer::score_request(const float* query, std::int64_t query_width,
                   rows.row(i) + query_width);
     }
     if (batch_ != nullptr) {
+      // A function that returns early, as a numba one that raised does, leaves NaN and not what the
+      // memory held before.
+      std::fill_n(scores + begin, count, std::numeric_limits<float>::quiet_NaN());
       batch_(rows.data, count, rows.cols, scores + begin, user_);
       continue;
     }

@@ -128,7 +128,7 @@ def test_low_traffic_recovers_by_time() -> None:
 def test_construction_starts_inside_the_range() -> None:
     controller = CandidateController(POLICY)
     assert controller.depth == {"heavy": 10}
-    with pytest.raises(ValueError, match=r"stages\['heavy'\]: got \(500, 200\); allowed: "):
+    with pytest.raises(ValueError, match=r"stages\['heavy'\] max: got 200; allowed: 500 to "):
         CandidatePolicy(stages={"heavy": (500, 200)}, target_s=0.1)
 
 

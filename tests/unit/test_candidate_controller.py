@@ -228,8 +228,8 @@ def test_raise_together_spends_no_more_than_it_may() -> None:
     ("argument", "value"),
     [
         ("stages", {}),
-        ("stages['s']", {"s": (5, 4)}),
-        ("stages['s']", {"s": (-1, 4)}),
+        ("stages['s'] max", {"s": (5, 4)}),
+        ("stages['s'] base", {"s": (0, 4)}),
         ("target_s", 0.0),
         ("target_s", math.nan),
         ("dead_time_s", math.inf),

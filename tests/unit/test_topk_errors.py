@@ -174,9 +174,41 @@ def test_out(change: dict[str, Any], error: type[Exception], message: str) -> No
 def test_out_that_lies_in_the_scores() -> None:
     scores = np.arange(6, dtype=np.float32)
     out = TopK(scores[2:4], np.zeros(2, np.int64), np.zeros((), np.int32))
-    with pytest.raises(ValueError, match=r"out\.values: got memory that the scores or"):
+    with pytest.raises(ValueError, match=r"out\.values: got memory of scores"):
         topk(scores, 2, out=out)
     assert scores.tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_out_that_lies_in_the_offsets() -> None:
+    offsets = np.array([0, 2, 4])
+    out = TopK(np.zeros((2, 1), np.float32), offsets[:2].reshape(2, 1), np.zeros(2, np.int32))
+    with pytest.raises(ValueError, match=r"out\.indices: got memory of offsets"):
+        topk(np.arange(4, dtype=np.float32), 1, offsets=offsets, out=out)
+    assert offsets.tolist() == [0, 2, 4]
+
+
+def test_out_that_lies_in_the_mask() -> None:
+    memory = np.ones(16, np.uint8)
+    out = TopK(memory[:8].view(np.float32), np.zeros(2, np.int64), np.zeros((), np.int32))
+    with pytest.raises(ValueError, match=r"out\.values: got memory of mask"):
+        topk(np.arange(6, dtype=np.float32), 2, mask=memory[:6].view(bool), out=out)
+    assert memory.tolist() == [1] * 16
+
+
+@pytest.mark.parametrize("shift", [-4, 0, 4, 12])
+def test_outputs_that_lie_in_each_other(shift: int) -> None:
+    memory = np.zeros(64, np.uint8)
+    values = memory[16:24].view(np.float32)
+    counts = memory[16 + shift : 20 + shift].view(np.int32).reshape(())
+    out = TopK(values, np.zeros(2, np.int64), counts)
+    scores = np.array([1, 2, 3], np.float32)
+    if 0 <= shift < 8:
+        with pytest.raises(ValueError, match=r"out\.counts: got memory of out\.values"):
+            topk(scores, 2, out=out)
+        assert not memory.any()
+    else:
+        assert topk(scores, 2, out=out).values.tolist() == [3, 2]
+        assert int(counts) == 2
 
 
 def test_a_call_with_wrong_names_or_too_few_arguments() -> None:

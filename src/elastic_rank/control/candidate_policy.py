@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
+
+from elastic_rank.arguments import integer, real
+from elastic_rank.ranking.cascade import MOST_CANDIDATES
 
 __all__ = ["CandidatePolicy", "Spread", "raise_together"]
 
@@ -92,28 +95,33 @@ class CandidatePolicy:
     retry_most: int = 64
 
     def __post_init__(self) -> None:
-        if not self.stages:
-            raise ValueError("stages: got none; allowed: at least one {name: (base, max)}")
-        for name, (base, most) in self.stages.items():
-            if not 0 <= base <= most < 2**31:
-                raise ValueError(
-                    f"stages[{name!r}]: got {(base, most)}; allowed: 0 <= base <= max < 2**31"
-                )
-        above = {"target_s": 0.0, "dead_time_s": 0.0, "ramp": 1.0, "cut_most": 1.0}
-        for argument, low in above.items():
-            value = getattr(self, argument)
-            if not low < value < math.inf:
-                raise ValueError(f"{argument}: got {value!r}; allowed: finite, above {low:g}")
+        _check_stages(self.stages)
+        for argument, low in (("target_s", 0), ("dead_time_s", 0), ("ramp", 1), ("cut_most", 1)):
+            real(argument, getattr(self, argument), above=low)
         for argument in ("band_frac", "sign_frac", "climb_frac"):
-            value = getattr(self, argument)
-            if not 0.0 < value < 1.0:
-                raise ValueError(f"{argument}: got {value!r}; allowed: between 0 and 1")
-        if not 0.0 < self.first_step <= 1.0:
-            raise ValueError(f"first_step: got {self.first_step!r}; allowed: above 0, at most 1")
-        if not 1 <= self.retry_most <= 2**20:
-            raise ValueError(f"retry_most: got {self.retry_most!r}; allowed: 1 to {2**20}")
+            real(argument, getattr(self, argument), above=0, below=1)
+        real("first_step", self.first_step, above=0, most=1)
+        for argument in ("kp", "ki", "kd"):
+            real(argument, getattr(self, argument), least=0)
+        integer("retry_most", self.retry_most, 1, 2**20)
 
     @property
     def room(self) -> int:
         """Candidates above base that a request can have, over all stages."""
         return sum(most - base for base, most in self.stages.values())
+
+
+def _check_stages(stages: Any) -> None:
+    """What `Stage` refuses is refused here too: a policy is often read before any model is."""
+    allowed = "{name: (base, max)}, at least one"
+    if not isinstance(stages, Mapping):
+        raise TypeError(f"stages: got {stages!r:.80}; allowed: {allowed}")
+    if not stages:
+        raise ValueError(f"stages: got none; allowed: {allowed}")
+    for name, depths in stages.items():
+        if not isinstance(name, str) or not name:
+            raise ValueError(f"stages: got name {name!r:.80}; allowed: a non-empty string")
+        if not isinstance(depths, tuple | list) or len(depths) != 2:
+            raise TypeError(f"stages[{name!r}]: got {depths!r:.80}; allowed: (base, max)")
+        base = integer(f"stages[{name!r}] base", depths[0], 1, MOST_CANDIDATES)
+        integer(f"stages[{name!r}] max", depths[1], base, MOST_CANDIDATES)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from elastic_rank._native import Reason
+from elastic_rank.arguments import any_number, instant_ns
 from elastic_rank.control.candidate_policy import CandidatePolicy, Spread, raise_together
 from elastic_rank.control.load_memory import LoadMemory
 from elastic_rank.control.pid import PID
@@ -194,6 +195,11 @@ class CandidateController:
         {stage: depth}
             Each inside ``[base, max]``.
         """
+        # All are looked at before any is used: an error leaves this instant free for another try.
+        now_ns = instant_ns("now_ns", now_ns)
+        tail_s = None if tail_s is None else any_number("tail_s", tail_s)
+        offered_rate = any_number("offered_rate", offered_rate)
+        limit = any_number("limit", limit)
         if not self._later(now_ns):
             self._refused["now_ns"] += 1
             self._action, self._reason = "held_time", Reason.BAD_INPUT

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
+from elastic_rank.arguments import any_number, real
 from elastic_rank.control.candidate_policy import CandidatePolicy
 from elastic_rank.control.candidates import CandidateController, Explanation
 
@@ -50,18 +50,15 @@ class CoveragePolicy:
     first_step: float = 0.25
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.rated_per_s < math.inf:
-            raise ValueError(f"rated_per_s: got {self.rated_per_s!r}; allowed: finite, above 0")
-        for argument in ("utilisation_frac", "max_share"):
-            value = getattr(self, argument)
-            if not 0.0 < value <= 1.0:
-                raise ValueError(f"{argument}: got {value!r}; allowed: above 0, at most 1")
+        real("rated_per_s", self.rated_per_s, above=0)
+        real("utilisation_frac", self.utilisation_frac, above=0, most=1)
+        real("max_share", self.max_share, above=0, most=1)
         self.loop()  # checks the rest by name
 
     def loop(self) -> CandidatePolicy:
         """The loop's own configuration: millionths of a request take the place of candidates."""
         return CandidatePolicy(
-            stages={_STAGE: (0, round(self.max_share * _MILLION))},
+            stages={_STAGE: (1, 1 + round(self.max_share * _MILLION))},  # a stage has a base
             target_s=self.target_s,
             dead_time_s=self.dead_time_s,
             first_step=self.first_step,
@@ -119,7 +116,7 @@ class CoverageController:
     @property
     def share(self) -> float:
         """The coverage in force, 0 to ``max_share``."""
-        return self._loop.depth[_STAGE] / _MILLION
+        return (self._loop.depth[_STAGE] - 1) / _MILLION
 
     @property
     def refused(self) -> dict[str, int]:
@@ -154,6 +151,6 @@ class CoverageController:
             The share to serve, 0 to ``max_share``.
         """
         policy = self._policy
-        per_s = replicas * policy.rated_per_s * policy.utilisation_frac
+        per_s = any_number("replicas", replicas) * policy.rated_per_s * policy.utilisation_frac
         self._loop.update(tail_s, offered_rate, per_s * _MILLION, now_ns)
         return self.share

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
+
+from elastic_rank.arguments import any_number, instant_ns, integer, real
 
 __all__ = ["PID", "Components", "PidState"]
 
@@ -149,7 +152,7 @@ class PID:
         self._rate_limit = _optional("rate_limit", rate_limit)
         self._tracking_asked = _optional("tracking_time", tracking_time)
         self._filter_asked = _optional("filter_time", filter_time)
-        self._dt_max_s = _positive("dt_max_s", dt_max_s)
+        self._dt_max_s = real("dt_max_s", dt_max_s, above=0)
         self._set_gains(kp, ki, kd)
         self._set_limits(output_limits)
         self._set_setpoint(setpoint)
@@ -180,6 +183,8 @@ class PID:
 
     @gains.setter
     def gains(self, value: tuple[float, float, float]) -> None:
+        if not isinstance(value, Sequence) or len(value) != 3:
+            raise TypeError(f"gains: got {value!r:.80}; allowed: (kp, ki, kd)")
         self._set_gains(*value)
         self._transfer()
 
@@ -226,6 +231,11 @@ class PID:
         float
             The output, inside ``output_limits``.
         """
+        # An exact type is known good: a check by `arguments` would cost as much as the update.
+        if type(now_ns) is not int or not -(2**63) <= now_ns < 2**63:
+            now_ns = instant_ns("now_ns", now_ns)
+        if measurement is not None and type(measurement) is not float:
+            measurement = any_number("measurement", measurement)
         lowest = 0.0 if self._log else -_INF
         if measurement is None or not lowest < measurement < _INF:
             return self._hold()
@@ -303,24 +313,21 @@ class PID:
 
         Raises
         ------
-        ValueError
+        TypeError, ValueError
             A field is not finite or the output lies outside this controller's limits; nothing is
             changed.
         """
-        finite = {
-            "state.integral": state.integral,
-            "state.error": state.error,
-            "state.level": 0.0 if state.level is None else state.level,
-            "state.filtered": state.filtered,
-            "state.slope": state.slope,
-        }
-        for name, value in finite.items():
-            if not math.isfinite(value):
-                raise ValueError(f"{name}: got {value!r}; allowed: a finite number")
-        if not self._low <= state.output <= self._high:
-            raise ValueError(
-                f"state.output: got {state.output!r}; allowed: {self._low} to {self._high}"
-            )
+        if not isinstance(state, PidState):
+            raise TypeError(f"state: got {state!r:.80}; allowed: a PidState")
+        for name in ("integral", "error", "filtered", "slope"):
+            real(f"state.{name}", getattr(state, name))
+        if state.level is not None:
+            real("state.level", state.level)
+        if state.last_ns is not None:
+            instant_ns("state.last_ns", state.last_ns)
+        real("state.output", state.output, least=self._low, most=self._high)
+        for name in ("missed", "held"):
+            integer(f"state.{name}", getattr(state, name), 0, 2**63 - 1)
         self._integral, self._output, self._error = state.integral, state.output, state.error
         self._level, self._filtered, self._slope = state.level, state.filtered, state.slope
         self._last_ns, self._missed, self._held = state.last_ns, state.missed, state.held
@@ -337,10 +344,7 @@ class PID:
 
     def _set_gains(self, kp: float, ki: float, kd: float) -> None:
         gains = {"kp": kp, "ki": ki, "kd": kd}
-        for name, gain in gains.items():
-            if not 0.0 <= gain < _INF:
-                raise ValueError(f"{name}: got {gain!r}; allowed: finite, at least 0")
-        self._kp, self._ki, self._kd = float(kp), float(ki), float(kd)
+        self._kp, self._ki, self._kd = (real(name, g, least=0) for name, g in gains.items())
         tracking = self._tracking_asked
         if tracking is None:
             tracking = self._kp / self._ki if self._ki > 0.0 else 0.0
@@ -351,24 +355,17 @@ class PID:
         self._filter_s = derivative
 
     def _set_limits(self, limits: tuple[float, float]) -> None:
-        low, high = limits
-        if not -_INF < low <= high < _INF:
+        if not isinstance(limits, Sequence) or len(limits) != 2:
+            raise TypeError(f"output_limits: got {limits!r:.80}; allowed: (lowest, highest)")
+        low, high = (real("output_limits", limit) for limit in limits)
+        if low > high:
             raise ValueError(f"output_limits: got {limits!r}; allowed: finite, lowest first")
-        self._low, self._high = float(low), float(high)
+        self._low, self._high = low, high
 
     def _set_setpoint(self, value: float) -> None:
-        if not (0.0 if self._log else -_INF) < value < _INF:
-            allowed = "finite, above 0" if self._log else "finite"
-            raise ValueError(f"setpoint: got {value!r}; allowed: {allowed}")
-        self._setpoint = float(value)
-        self._reference = math.log(value) if self._log else self._setpoint
-
-
-def _positive(name: str, value: float) -> float:
-    if not 0.0 < value < _INF:
-        raise ValueError(f"{name}: got {value!r}; allowed: finite, above 0")
-    return float(value)
+        self._setpoint = real("setpoint", value, above=0 if self._log else None)
+        self._reference = math.log(self._setpoint) if self._log else self._setpoint
 
 
 def _optional(name: str, value: float | None) -> float | None:
-    return None if value is None else _positive(name, value)
+    return None if value is None else real(name, value, above=0)

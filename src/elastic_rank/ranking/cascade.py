@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,10 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elastic_rank import _native
+from elastic_rank.arguments import integer
 from elastic_rank.ranking.requests import Requests
 from elastic_rank.ranking.scorers.scorer import Scorer
 
 __all__ = ["Cascade", "Ranked", "Stage", "StageCounts"]
+
+MOST_CANDIDATES = 2**31 - 1  # of one request in one stage: counts are 32 bits wide
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +46,8 @@ class Stage:
             raise ValueError(f"name: got {self.name!r}; allowed: a non-empty string")
         if not isinstance(self.scorer, Scorer):
             raise TypeError(f"scorer: got {type(self.scorer).__name__}; allowed: a Scorer")
-        for argument, value, low in (("base", self.base, 1), ("max", self.max, self.base)):
-            if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
-                raise TypeError(f"{argument}: got {value!r}; allowed: an integer")
-            if not low <= value < 2**31:
-                raise ValueError(f"{argument}: got {value}; allowed: {low} to {2**31 - 1}")
+        base = integer("base", self.base, 1, MOST_CANDIDATES)
+        integer("max", self.max, base, MOST_CANDIDATES)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -131,6 +131,8 @@ class Cascade:
     """
 
     def __init__(self, stages: Sequence[Stage], *, device: str = "cpu", threads: int = 1) -> None:
+        if not isinstance(stages, Iterable):
+            raise TypeError(f"stages: got {stages!r:.80}; allowed: a sequence of Stage")
         self._stages = tuple(stages)
         if not self._stages:
             raise ValueError("stages: got none; allowed: at least one Stage")
@@ -142,8 +144,7 @@ class Cascade:
             raise ValueError(f"stages: got names {names}; allowed: names that differ")
         if device != "cpu":
             raise ValueError(f"device: got {device!r}; allowed: 'cpu'")
-        if not isinstance(threads, int) or not 1 <= threads <= 256:
-            raise ValueError(f"threads: got {threads!r}; allowed: 1 to 256")
+        threads = integer("threads", threads, 1, 256)
         self._names = tuple(names)
         self._core = _native.Cascade(
             [(s.name, s.scorer._core, int(s.base), int(s.max)) for s in self._stages], threads
@@ -195,6 +196,8 @@ class Cascade:
     def _depths(
         self, depth: Mapping[str, int | NDArray[np.integer[Any]]], n_requests: int
     ) -> NDArray[np.int64]:
+        if not isinstance(depth, Mapping):
+            raise TypeError(f"depth: got {depth!r:.80}; allowed: {{stage: int or (B,) integers}}")
         unknown = [name for name in depth if name not in self._names]
         if unknown:
             raise ValueError(f"depth: got stage {unknown[0]!r}; allowed: {list(self._names)}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -64,6 +64,8 @@ class Mlp(Scorer):
         layers: Sequence[tuple[NDArray[np.float32], NDArray[np.float32]]],
         item_features: NDArray[np.float32],
     ) -> None:
+        if not isinstance(layers, Iterable):
+            raise TypeError(f"layers: got {layers!r:.80}; allowed: [(weight, bias), ...]")
         weights, biases = [], []
         for i, layer in enumerate(layers):
             if not isinstance(layer, tuple | list) or len(layer) != 2:

@@ -57,6 +57,8 @@ class Scorer:
         TypeError, ValueError
             Naming the argument, what came and what is allowed.
         """
+        if not isinstance(requests, Requests):
+            raise TypeError(f"requests: got {type(requests).__name__}; allowed: Requests")
         return self._core.score(requests.query, ids, offsets)
 
 

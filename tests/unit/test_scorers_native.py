@@ -285,6 +285,38 @@ def test_nan_ranks_last_and_is_counted() -> None:
     assert cascade.counts()["native"].nan == 5
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("how", ["writes nothing", "raises at row 3"])
+def test_rows_that_a_batched_function_left_are_nan(how: str) -> None:
+    @numba.cfunc(BATCH_TYPE)
+    def nothing(rows, n, dim, out, user):  # type: ignore[no-untyped-def]
+        pass
+
+    @numba.cfunc(BATCH_TYPE)
+    def raising(rows, n, dim, out, user):  # type: ignore[no-untyped-def]
+        for i in range(n):
+            if rows[i * dim] == 3:
+                raise ValueError
+            out[i] = -rows[i * dim]
+
+    written = 0 if how == "writes nothing" else 3
+    ids, offsets = np.arange(5), np.array([0, 5])
+    rows = np.column_stack([np.arange(5), np.zeros(5)]).astype(np.float32)
+    scorer = scorers.Native(raising if written else nothing, rows)
+    requests = Requests(query=np.empty((1, 0), np.float32), candidates=ids, offsets=offsets)
+    # Memory of these sizes held numbers a moment ago: none of them may come out as a score.
+    stale = [np.full(5, 9, np.float32) for _ in range(50)]
+    del stale
+    scores = scorer.score(requests, ids, offsets)
+    np.testing.assert_array_equal(scores[:written], -np.arange(written, dtype=np.float32))
+    assert np.isnan(scores[written:]).all()
+    cascade = Cascade([Stage("native", scorer, base=5, max=5)])
+    ranked = cascade.rank(requests)
+    assert ranked.ids.tolist() == [0, 1, 2, 3, 4]
+    assert np.isnan(ranked.scores[written:]).all()
+    assert cascade.counts()["native"].nan == 5 - written
+
+
 def in_thread(work: Callable[[], None]) -> threading.Thread:
     thread = threading.Thread(target=work)
     thread.start()

@@ -347,12 +347,38 @@ def test_refuses_models_it_cannot_evaluate(tmp_path: Any) -> None:
     other.write_bytes(b"something else")
     with pytest.raises(ValueError, match="begins with b'something else'"):
         scorers.Trees(other, rows)
-    cut = tmp_path / "cut.json"
-    cut.write_text('{"learner": {')
-    with pytest.raises(ValueError, match="that treelite refuses"):
-        scorers.Trees(cut, rows)
     with pytest.raises(FileNotFoundError):
         scorers.Trees(tmp_path / "absent.txt", rows)
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("{}", "valid metadata"),
+        ('{"learner": {', "could not be parsed as XGBoost model"),
+        ('{"learner": {}}', "Unrecognized XGBoost objective"),
+        ("{L\0\0", "that treelite refuses"),
+    ],
+)
+def test_xgboost_files_that_are_none(text: str, fault: str, tmp_path: Any) -> None:
+    path = tmp_path / "model.json"
+    path.write_text(text)
+    words = rf"^model: got .*model\.json that treelite refuses \(.*\); allowed: a LightGBM text"
+    with pytest.raises(ValueError, match=words) as caught:
+        scorers.Trees(path, np.zeros((2, 2), np.float32))
+    assert fault in str(caught.value)
+    assert "/src/" not in str(caught.value)
+
+
+@pytest.mark.parametrize("child", [0, 1, 2, 7, -4])
+def test_an_xgboost_tree_with_a_wrong_child(child: int, tmp_path: Any) -> None:
+    document = xgboost_document()
+    tree = document["learner"]["gradient_booster"]["model"]["trees"][0]
+    tree["left_children"][1] = child
+    path = tmp_path / "model.json"
+    path.write_text(json.dumps(document))
+    with pytest.raises(ValueError, match="^model: got .*; allowed: "):
+        scorers.Trees(path, np.zeros((2, 2), np.float32))
 
 
 @pytest.mark.parametrize(

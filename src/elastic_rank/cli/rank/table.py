@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import zipfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = ["Table", "read_table"]
+
+# Rows are kept dense: one stray number would make them as wide as it is.
+_MOST_FEATURE = 65_535
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,29 +84,39 @@ def read_table(
     """
     if not np.isfinite(scale) or scale == 0:
         raise ValueError(f"scale: got {scale}; allowed: finite, not 0")
-    match path.suffix:
-        case ".npz":
-            features, labels, query = _read_npz(path)
-        case ".csv":
-            features, labels, query = _read_csv(path, query_column, label_column)
-        case _:
-            features, labels, query = _read_text(path)
+    try:
+        match path.suffix:
+            case ".npz":
+                features, labels, query = _read_npz(path)
+            case ".csv":
+                features, labels, query = _read_csv(path, query_column, label_column)
+            case _:
+                features, labels, query = _read_text(path)
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ValueError(f"table: got {path} that is no text ({error}); allowed: UTF-8") from error
     if not len(labels):
         raise ValueError(f"table: got {path} without a document; allowed: at least one")
-    if np.isinf(features).any():
-        raise ValueError(f"table: got an infinite feature in {path}; allowed: finite or missing")
-    return _grouped(features * scale, _checked_labels(labels), query)
+    if not features.size:
+        raise ValueError(f"table: got {path} without a feature; allowed: at least one")
+    with np.errstate(over="ignore"):
+        scaled = (features * scale).astype(np.float32)
+    if np.isinf(scaled).any():
+        raise ValueError(
+            f"table: got an infinite feature in {path} (times {scale:g}, as float32); "
+            "allowed: finite or missing"
+        )
+    return _grouped(scaled, _checked_labels(labels), query)
 
 
 def _grouped(
-    features: NDArray[np.float64], labels: NDArray[np.int64], query: NDArray[Any]
+    features: NDArray[np.float32], labels: NDArray[np.int64], query: NDArray[Any]
 ) -> Table:
     _, first, group = np.unique(query, return_index=True, return_inverse=True)
     seen_at = first[group]  # queries keep the order of their first row
     order = np.argsort(seen_at, kind="stable")
     starts = np.flatnonzero(np.diff(seen_at[order], prepend=-1))
     return Table(
-        features=np.ascontiguousarray(features[order], np.float32),
+        features=features[order],
         labels=labels[order],
         offsets=np.append(starts, len(order)).astype(np.int64),
     )
@@ -128,26 +142,44 @@ Columns = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[Any]]
 
 
 def _read_npz(path: Path) -> Columns:
-    with np.load(path, allow_pickle=False) as arrays:
-        have = set(arrays.files)
-        if not {"X", "y"} <= have or not have & {"qsize", "qid"}:
-            raise ValueError(
-                f"table: got arrays {sorted(have)} in {path}; allowed: X, y and qsize or qid"
-            )
-        features, labels = arrays["X"].astype(np.float64), arrays["y"].astype(np.float64)
-        if features.ndim != 2 or labels.shape != features.shape[:1]:
-            raise ValueError(
-                f"table: got X {features.shape} and y {labels.shape}; "
-                "allowed: X (documents, features) and y (documents,)"
-            )
-        if "qsize" in have:
-            sizes = arrays["qsize"].astype(np.int64)
-            query = _queries_of_sizes(sizes, len(labels), f"qsize in {path}")
-        else:
-            query = arrays["qid"]
-        if query.shape != labels.shape:
-            raise ValueError(f"table: got qid {query.shape}; allowed: {labels.shape}, one a row")
+    arrays = _arrays(path)
+    have = set(arrays)
+    if not {"X", "y"} <= have or not have & {"qsize", "qid"}:
+        raise ValueError(
+            f"table: got arrays {sorted(have)} in {path}; allowed: X, y and qsize or qid"
+        )
+    features, labels = arrays["X"].astype(np.float64), arrays["y"].astype(np.float64)
+    if features.ndim != 2 or labels.shape != features.shape[:1]:
+        raise ValueError(
+            f"table: got X {features.shape} and y {labels.shape}; "
+            "allowed: X (documents, features) and y (documents,)"
+        )
+    if "qsize" in have:
+        query = _queries_of_sizes(arrays["qsize"].astype(np.int64), len(labels), f"qsize in {path}")
+    else:
+        query = arrays["qid"]
+    if query.shape != labels.shape:
+        raise ValueError(f"table: got qid {query.shape}; allowed: {labels.shape}, one a row")
     return features, labels, query
+
+
+def _arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """What an archive holds, numbers where numbers belong."""
+    try:
+        loaded = np.load(path, allow_pickle=False)
+        arrays = dict(loaded) if hasattr(loaded, "files") else {}
+    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise ValueError(
+            f"table: got {path} that is no npz archive of plain arrays ({error}); "
+            "allowed: X, y and qsize or qid"
+        ) from error
+    for name, kinds in (("X", "fiub"), ("y", "fiub"), ("qsize", "iu")):
+        if name in arrays and arrays[name].dtype.kind not in kinds:
+            raise ValueError(
+                f"table: got {name} of dtype {arrays[name].dtype} in {path}; "
+                f"allowed: {'integers' if kinds == 'iu' else 'numbers'}"
+            )
+    return arrays
 
 
 def _read_csv(path: Path, query_column: str, label_column: str) -> Columns:
@@ -185,15 +217,16 @@ def _read_text(path: Path) -> Columns:
                 continue
             for field in fields[1:]:
                 name, colon, text = field.partition(":")
-                if not colon or not (name == "qid" or name.isdecimal()):
-                    raise ValueError(
-                        f"table: got {field!r} in line {number} of {path}; "
-                        "allowed: 'qid:' or a feature's number, ':' and a value"
-                    )
-                if name == "qid":
+                if name == "qid" and colon:
                     query.append(text)
-                else:
-                    cells.append((len(labels), int(name), _number(text, number, path)))
+                    continue
+                column = int(name) if name.isdecimal() and len(name) < 9 else _MOST_FEATURE + 1
+                if not colon or column > _MOST_FEATURE:
+                    raise ValueError(
+                        f"table: got {field!r:.60} in line {number} of {path}; allowed: 'qid:' or "
+                        f"a feature's number up to {_MOST_FEATURE}, ':' and a value"
+                    )
+                cells.append((len(labels), column, _number(text, number, path)))
             labels.append(_number(fields[0], number, path))
     features = np.zeros((len(labels), 1 + max((column for _, column, _ in cells), default=0)))
     for row, column, value in cells:
@@ -214,7 +247,10 @@ def _queries_beside(path: Path, rows: int) -> NDArray[np.int64]:
             f"table: got {path} without 'qid:' fields; allowed: those, or a file {beside.name} "
             "with the documents of each query, a number a line"
         )
-    sizes = np.loadtxt(beside, dtype=np.int64, ndmin=1)
+    try:
+        sizes = np.array(beside.read_text().split(), np.int64)
+    except (ValueError, OverflowError) as error:
+        raise ValueError(f"{beside}: got {error}; allowed: a number a line") from error
     return _queries_of_sizes(sizes, rows, str(beside))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elastic_rank import _native
+from elastic_rank.ranking.scorers.lightgbm_text import check_lightgbm_text
 from elastic_rank.ranking.scorers.scorer import Scorer, item_table
 from elastic_rank.ranking.scorers.tree_arrays import flatten
 
@@ -57,7 +59,8 @@ ensemble, treelite.Model
         No such model file.
     TypeError, ValueError
         Naming the argument, what came and what is allowed: several outputs, a post-processing
-        that is not one number's, a table wider than the model.
+        that is not one number's, a table wider than the model, a file that was cut off, a tree
+        with a cycle or a child outside it.
 
     Notes
     -----
@@ -155,10 +158,15 @@ def _parse(model: Any) -> treelite.Model:
     try:
         return _load(model)
     except treelite.TreeliteError as error:
-        reason = str(error).strip().splitlines()[-1]
         raise ValueError(
-            f"model: got {_named(model)} that treelite refuses ({reason}); allowed: {_ALLOWED}"
+            f"model: got {_named(model)} that treelite refuses ({_said(error)}); "
+            f"allowed: {_ALLOWED}"
         ) from error
+
+
+def _said(error: Exception) -> str:
+    """The first sentence of a treelite error, without the place in its sources."""
+    return re.sub(r"^\[[\d:]+\] \S+: ", "", str(error).strip().partition("\n")[0])
 
 
 def _load(model: Any) -> treelite.Model:
@@ -172,6 +180,7 @@ def _load(model: Any) -> treelite.Model:
     match type(model).__module__.partition(".")[0]:
         case "lightgbm":
             booster = model if hasattr(model, "model_to_string") else model.booster_
+            check_lightgbm_text(booster.model_to_string(), "a LightGBM model")
             return treelite.frontend.from_lightgbm(booster)
         case "xgboost":
             booster = model.get_booster() if hasattr(model, "get_booster") else model
@@ -187,9 +196,12 @@ def _load_file(path: Path) -> treelite.Model:
     with path.open("rb") as file:
         head = file.read(16)
     if head.startswith(b"tree"):
+        check_lightgbm_text(path.read_text(errors="replace"), str(path))
         return treelite.frontend.load_lightgbm_model(path)
-    if head.startswith(b"{"):  # of JSON and of UBJSON
-        return treelite.frontend.load_xgboost_model(path, format_choice="inspect")
+    if head.startswith(b"{"):
+        # After its brace JSON has a space, a quote or the other brace; UBJSON a length's type.
+        form = "ubjson" if head[1:2].isalpha() else "json"
+        return treelite.frontend.load_xgboost_model(path, format_choice=form)
     raise ValueError(f"model: got {path}, which begins with {head!r}; allowed: {_ALLOWED}")
 
 

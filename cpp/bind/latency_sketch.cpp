@@ -2,6 +2,7 @@
 
 #include <pybind11/numpy.h>
 
+#include <cstring>
 #include <memory>
 #include <span>
 #include <string>
@@ -94,14 +95,21 @@ double checked_q(double q) {
 }
 
 py::object quantile(const LatencySketch& sketch, const py::object& q) {
-  if (py::isinstance<py::float_>(q) || py::isinstance<py::int_>(q)) {
+  if (py::isinstance<py::float_>(q)) {
     return py::float_(sketch.quantile(checked_q(q.cast<double>())));
   }
-  const auto asked = py::array_t<double, py::array::c_style | py::array::forcecast>::ensure(q);
-  if (!asked) {
+  using Doubles = py::array_t<double, py::array::c_style | py::array::forcecast>;
+  const py::array given = py::array::ensure(q);
+  // Text and truth values would be cast without a word.
+  const bool numbers = given && std::strchr("fiu", given.dtype().kind()) != nullptr;
+  const Doubles asked = numbers ? Doubles::ensure(given) : Doubles();
+  if (!numbers || !asked) {
     PyErr_Clear();
     raise_type("q", py::str(py::type::of(q).attr("__name__")).cast<std::string>(),
                "a float or an array of floats, each 0 to 1");
+  }
+  if (asked.ndim() == 0 && !py::isinstance<py::array>(q)) {
+    return py::float_(sketch.quantile(checked_q(asked.data()[0])));
   }
   for (py::ssize_t i = 0; i < asked.size(); ++i) checked_q(asked.data()[i]);
   py::array_t<double> answer(std::vector<py::ssize_t>(asked.shape(), asked.shape() + asked.ndim()));

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +115,13 @@ def test_an_empty_csv_cell_is_missing(tmp_path: Path) -> None:
         ("t.txt", "1.5 qid:1 1:2\n", "label: got 1.5 in row 0"),
         ("t.txt", "31 qid:1 1:2\n", "label: got 31.0 in row 0"),
         ("t.txt", "1 qid:1 1:inf\n", "an infinite feature"),
+        ("t.txt", "1 qid:1 1:1e39\n", "an infinite feature"),
+        ("t.txt", "1 qid:1 99999999999:1\n", "got '99999999999:1' in line 1 .* up to 65535"),
+        ("t.txt", "1 qid:1 65536:1\n", "got '65536:1' in line 1 .* up to 65535"),
+        ("t.txt", f"1 qid:1 {'9' * 5000}:1\n", "in line 1 .* up to 65535"),
+        ("t.txt", "1 qid 1:2\n", "got 'qid' in line 1"),
+        ("t.csv", "query,label\n1,2\n", "without a feature"),
+        ("t.csv", "", "one named 'query'"),
         ("t.csv", "query,a\n1,2\n", "one named 'label'"),
         ("t.csv", "query,label,a\n1,2\n", "got 2 cells in line 2"),
         ("t.csv", "query,label,a\n", "without a document"),
@@ -124,6 +132,50 @@ def test_bad_tables_are_refused_by_name(name: str, text: str, message: str, tmp_
     path.write_text(text)
     with pytest.raises(ValueError, match=message):
         read_table(path)
+
+
+@pytest.mark.parametrize("name", ["t.txt", "t.csv", "t.npz"])
+@pytest.mark.parametrize("content", [b"", bytes(range(256)), b"PK\x03\x04cut off", b"\x93NUMPY"])
+def test_files_of_another_kind_end_the_command_with_one_line(
+    name: str, content: bytes, tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    result = run_command(str(path))
+    assert result.exit_code == 2, result.output
+    assert re.match(r"elastic-rank rank: table: got .*; allowed: ", result.stderr), result.stderr
+    assert isinstance(result.exception, SystemExit)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"X": np.array([["a"]])}, "got X of dtype <U1 in .*; allowed: numbers"),
+        ({"y": np.array([1j])}, "got y of dtype complex128 in .*; allowed: numbers"),
+        ({"qsize": np.array([1.0])}, "got qsize of dtype float64 in .*; allowed: integers"),
+        ({"X": np.array([[object()]])}, "no npz archive of plain arrays"),
+        ({"X": np.zeros((1, 0))}, "without a feature"),
+    ],
+)
+def test_arrays_of_another_kind_are_refused(
+    arrays: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    whole = {"X": np.ones((1, 1)), "y": np.ones(1), "qsize": np.ones(1, int)}
+    np.savez(tmp_path / "t.npz", **whole | arrays)
+    with pytest.raises(ValueError, match=message):
+        read_table(tmp_path / "t.npz")
+    np.save(tmp_path / "u.npy", np.ones(3))
+    (tmp_path / "u.npy").rename(tmp_path / "u.npz")
+    with pytest.raises(ValueError, match=r"got arrays \[\] in"):
+        read_table(tmp_path / "u.npz")
+
+
+@pytest.mark.parametrize("sizes", ["one", "1.5", "99999999999999999999", "2", "-1 2"])
+def test_a_bad_file_of_sizes_is_refused(sizes: str, tmp_path: Path) -> None:
+    (tmp_path / "t.txt").write_text("1 1:2\n")
+    (tmp_path / "t.txt.query").write_text(sizes)
+    with pytest.raises(ValueError, match=r"t\.txt\.query: got .*; allowed: "):
+        read_table(tmp_path / "t.txt")
 
 
 def test_bad_group_sizes_are_refused(tmp_path: Path) -> None:

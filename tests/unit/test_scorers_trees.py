@@ -363,7 +363,7 @@ def test_refuses_models_it_cannot_evaluate(tmp_path: Any) -> None:
 def test_xgboost_files_that_are_none(text: str, fault: str, tmp_path: Any) -> None:
     path = tmp_path / "model.json"
     path.write_text(text)
-    words = rf"^model: got .*model\.json that treelite refuses \(.*\); allowed: a LightGBM text"
+    words = r"^model: got .*model\.json that treelite refuses \(.*\); allowed: a LightGBM text"
     with pytest.raises(ValueError, match=words) as caught:
         scorers.Trees(path, np.zeros((2, 2), np.float32))
     assert fault in str(caught.value)
@@ -377,7 +377,7 @@ def test_an_xgboost_tree_with_a_wrong_child(child: int, tmp_path: Any) -> None:
     tree["left_children"][1] = child
     path = tmp_path / "model.json"
     path.write_text(json.dumps(document))
-    with pytest.raises(ValueError, match="^model: got .*; allowed: "):
+    with pytest.raises(ValueError, match=r"^model: got .*; allowed: "):
         scorers.Trees(path, np.zeros((2, 2), np.float32))
 
 

@@ -166,8 +166,9 @@ def _read_npz(path: Path) -> Columns:
 def _arrays(path: Path) -> dict[str, NDArray[Any]]:
     """What an archive holds, numbers where numbers belong."""
     try:
-        loaded = np.load(path, allow_pickle=False)
-        arrays = dict(loaded) if hasattr(loaded, "files") else {}
+        with path.open("rb") as file:
+            loaded = np.load(file, allow_pickle=False)
+            arrays = dict(loaded) if hasattr(loaded, "files") else {}
     except (ValueError, EOFError, zipfile.BadZipFile) as error:
         raise ValueError(
             f"table: got {path} that is no npz archive of plain arrays ({error}); "

@@ -17,7 +17,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-PARTS = ("units", "topk", "cascade", "trees", "control", "package")
+PARTS = ("units", "topk", "cascade", "trees", "control", "routing", "package")
 NUMPY_SETTINGS = {"default": "", "AVX2": "X86_V4 AVX512_ICL AVX512_SPR"}
 SCORECARD = Path(__file__).parent / "scorecard.json"
 
